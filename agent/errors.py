@@ -50,7 +50,7 @@ class RackwiseError(Exception):
         return f"{head.rstrip('.')}. {self.todo}" if self.todo else head
 
 
-class RetryableFailure(RackwiseError):  # noqa: N818 the name says what may be done next
+class RetryableFailure(RackwiseError):  # noqa: N818 the name is what may be done next
     """The same call may succeed a moment later."""
 
 
@@ -78,7 +78,7 @@ class JournalUnavailable(RetryableFailure):
     exit_code = 5
 
 
-class GaveUp(RackwiseError):  # noqa: N818 the name says what may be done next
+class GaveUp(RackwiseError):  # noqa: N818 the name is what may be done next
     """This attempt is over. The daemon may try again in a later cycle: credentials and certificates get rotated."""
 
 
@@ -106,7 +106,7 @@ class GuardRefused(GaveUp):
     exit_code = 4
 
 
-class FatalFailure(RackwiseError):  # noqa: N818 the name says what may be done next
+class FatalFailure(RackwiseError):  # noqa: N818 the name is what may be done next
     """The process ends."""
 
 

@@ -38,21 +38,21 @@ class ProposalExecutor(Protocol):
     """What can change a cluster."""
 
     def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:
-        """Do what the proposal says, or say why not; ``fresh`` is what it was allowed by. Raises FencedOut."""
+        """Carry out the proposal, or return why not; ``fresh`` is what it was allowed by. Raises FencedOut."""
 
 
 class NoopExecutor:
     """Executor of observe mode: changes nothing."""
 
     def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:
-        """Say that nothing was done."""
+        """The outcome that nothing was done."""
         del allow, fresh
         return Outcome(proposal.id, done=False, sentence="not done: this agent observes and proposes, it does not act")
 
 
-def act(hands: ProposalExecutor, allowed: Sequence[tuple[Proposal, Allow]], fresh: Snapshot) -> tuple[Outcome, ...]:
+def act(executor: ProposalExecutor, allowed: Sequence[tuple[Proposal, Allow]], fresh: Snapshot) -> tuple[Outcome, ...]:
     """One outcome for each allowed proposal, in their order."""
-    return tuple(hands.carry_out(proposal, allow, fresh) for proposal, allow in allowed)
+    return tuple(executor.carry_out(proposal, allow, fresh) for proposal, allow in allowed)
 
 
 Look = Callable[[], Observation]
@@ -71,7 +71,7 @@ def run_cycle(
     journal: Journaled = lambda: None,
     known: LastKnown | None = None,
 ) -> Cycle:
-    """The cycle of an observation. With proposals the cluster is observed once more, for the guard.
+    """The cycle of an observation. With proposals the cluster is observed again, for the guard.
 
     ``known``: facts that earlier looks confirmed, None for the first one. ``journal`` returns the journal's state, None
     for an agent that does not lead.
@@ -118,15 +118,15 @@ def _changes(known: LastKnown | None, cycle: Cycle, after: LastKnown) -> Finding
 class CycleStages:
     """The stages with their memos, and how long each took in this cycle."""
 
-    def __init__(self, limits: Limits, hands: ProposalExecutor | None = None) -> None:
+    def __init__(self, limits: Limits, executor: ProposalExecutor | None = None) -> None:
         self.limits = limits
-        self._hands = hands or NoopExecutor()
+        self._executor = executor or NoopExecutor()
         self._memos = {stage: Memo() for stage in ("decode", "model", "detect", "plan", "propose")}
         self._took_ms: dict[str, int] = {}
         self._turns = 0
 
     def look(self, look: Look) -> Observation:
-        """Observe the cluster once more."""
+        """Observe the cluster again."""
         with self._timed("look_again"):
             return look()
 
@@ -163,7 +163,7 @@ class CycleStages:
         """Execute the allowed proposals."""
         with self._timed("act"):
             pairs = zip(proposals, verdicts, strict=True)
-            return act(self._hands, [(one, verdict) for one, verdict in pairs if isinstance(verdict, Allow)], fresh)
+            return act(self._executor, [(one, verdict) for one, verdict in pairs if isinstance(verdict, Allow)], fresh)
 
     def remember(
         self, memory: Memory, snapshot: Snapshot, detection: DetectionResult, plan: Plan | None = None

@@ -124,7 +124,7 @@ class ExecuteMode:
     ) -> None:
         """``arguments`` are kafka-python's, of the executor's connection; ``people`` can prove their commands.
 
-        ``look_now`` asks for a look with a planning, ``on_fatal`` hears what ends the agent; both from a thread.
+        ``look_now`` requests a look with a planning, ``on_fatal`` gets what ends the agent; both from a thread.
         """
         self._leadership = leadership
         self._arguments = arguments
@@ -135,7 +135,7 @@ class ExecuteMode:
         self.on_fatal = on_fatal
         self._stop = threading.Event()
         self._lock = threading.RLock()
-        self._led: LeadershipTerm | None = None
+        self._term: LeadershipTerm | None = None
         self._former: ReassignmentExecutor | None = None
         """Of the leadership before; a call of its may still be under way."""
         self._seen: JournalState = {}
@@ -159,7 +159,7 @@ class ExecuteMode:
         self._thread.start()
 
     def wait_to_lead(self, within_s: float) -> bool:
-        """Whether this agent leads by then; for one that is to act once."""
+        """Whether this agent leads within that time; for one that is to act once."""
         until = time.monotonic() + within_s
         while not self._leadership.may_act() and time.monotonic() < until and not self._stop.wait(_TICK_S / 5):
             pass
@@ -167,9 +167,9 @@ class ExecuteMode:
 
     def wait_until_done(self) -> None:
         """Until every plan has ended, or this agent leads no longer. Raises what ends the agent."""
-        while (led := self._led) is not None and self._leadership.may_act():
-            led.check()
-            if not led.executor.busy or self._stop.wait(_TICK_S):
+        while (term := self._term) is not None and self._leadership.may_act():
+            term.check()
+            if not term.executor.busy or self._stop.wait(_TICK_S):
                 return
 
     def close(self) -> None:
@@ -188,7 +188,7 @@ class ExecuteMode:
 
     def now(self) -> ExecuteState:
         """What this agent is doing, and what fails; callable from any thread."""
-        return now_of(self._leadership, self._led)
+        return now_of(self._leadership, self._term)
 
     # --- around a cycle -----------------------------------------------------------------------------------------
 
@@ -210,9 +210,9 @@ class ExecuteMode:
         return memory
 
     def view(self) -> JournalState | None:
-        """What the journal says, for the guard; None while this agent does not lead."""
-        led = self._led
-        return led.journal.view() if led is not None and self._leadership.may_act() else None
+        """The journal's state, for the guard; None while this agent does not lead."""
+        term = self._term
+        return term.journal.view() if term is not None and self._leadership.may_act() else None
 
     def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:  # noqa: ARG002 (asked anew)
         """Do what the guard allowed, if it still allows it. Raises FencedOut.
@@ -221,22 +221,22 @@ class ExecuteMode:
         answered, and nothing is begun after it.
         """
         with self._lock:
-            led, view = self._led, self.view()
-            if led is None or view is None:
+            term, view = self._term, self.view()
+            if term is None or view is None:
                 return Outcome(proposal.id, done=False, sentence=_NOT_LEADING)
-            if (unheard := self._hear_out(led)) is not None:
+            if (unheard := self._hear_out(term)) is not None:
                 return Outcome(proposal.id, done=False, sentence=f"not done: {unheard}")
-            view = led.journal.view()
+            view = term.journal.view()
             now = recheck(proposal, fresh, self._limits, view, self._clock().wall_ms)
             if not isinstance(now, Allow):
                 return Outcome(proposal.id, done=False, sentence=f"not done: {now.sentence.removeprefix('held: ')}")
             try:
-                self._write_rule(led.journal, proposal, now)
+                self._write_rule(term.journal, proposal, now)
                 if proposal.kind is ProposalKind.TRIGGER:
-                    return led.trigger.carry_out(proposal, fresh)
+                    return term.trigger.carry_out(proposal, fresh)
                 now_ms = self._clock().wall_ms
                 begin_by_ms = now.until_ms or now_ms + self._limits.approve.valid_ms
-                return hand_over(led.executor, proposal, now, fresh, now_ms, begin_by_ms)
+                return hand_over(term.executor, proposal, now, fresh, now_ms, begin_by_ms)
             except (JournalUnavailable, InvalidProposalError) as error:
                 return Outcome(proposal.id, done=False, sentence=f"not done: {error}")
 
@@ -248,25 +248,25 @@ class ExecuteMode:
         self._snapshot, self._memory = cycle.snapshot, cycle.before
         if cycle.planned:
             self._standing = cycle.proposals
-        led, view = self._led, self.view()
-        if led is None or view is None:
+        term, view = self._term, self.view()
+        if term is None or view is None:
             return None
-        led.check()
+        term.check()
         with self._lock:  # no operator's command is answered between what is read here and what is written
-            self._write(led.journal, self._learned(led.journal.view(), cycle))
+            self._write(term.journal, self._learned(term.journal.view(), cycle))
         past, self._anchors = past_triggers(
-            led.journal.view(),
+            term.journal.view(),
             self._anchors,
             taken_ms=cycle.snapshot.taken_ms,
             monotonic_ms=cycle.snapshot.monotonic_ms,
         )
-        found = decisions(ProbingContext(cycle.snapshot, cycle.before, self._limits), past)
+        decided = decisions(ProbingContext(cycle.snapshot, cycle.before, self._limits), past)
         triggered = {proposal.id for proposal in cycle.proposals if proposal.kind is ProposalKind.TRIGGER}
         acted = any(outcome.done and outcome.proposal_id in triggered for outcome in cycle.outcomes)
         # What changed between the two looks is looked at again as soon as what was triggered.
         acted = acted or any(isinstance(one, Refuse) and one.proposal_id in triggered for one in cycle.verdicts)
         return next_look_ms(
-            found.values(), cycle.snapshot.monotonic_ms, poll_ms=poll_ms, took_ms=cycle.took_ms, acted=acted
+            decided.values(), cycle.snapshot.monotonic_ms, poll_ms=poll_ms, took_ms=cycle.took_ms, acted=acted
         )
 
     def _learned(self, view: JournalState, cycle: Cycle) -> tuple[JournalWrite, ...]:
@@ -310,24 +310,24 @@ class ExecuteMode:
             try:
                 with self._lock:
                     self._follow()
-                    if self._led is not None:
+                    if self._term is not None:
                         self._notices.notice(self._leadership)
-                        self._led.check()
-                        self._word(self._led)
-                        more = self._answer(self._led)
+                        self._term.check()
+                        self._word(self._term)
+                        more = self._answer(self._term)
             except FatalFailure as error:
                 self.on_fatal(error)
                 return
             except (RackwiseError, UnreadableError) as error:
                 self._notices.tell(str(error))
-            except Exception as error:  # noqa: BLE001 an agent that leads and hears no command must end, and say why
+            except Exception as error:  # noqa: BLE001 an agent that leads and reads no command must end, with the reason
                 self.on_fatal(defect(error))
                 return
 
     def _follow(self) -> None:
         """Hands for the journal that there is, and none without one."""
         journal = self._leadership.journal()
-        if self._led is not None and self._led.journal is journal:
+        if self._term is not None and self._term.journal is journal:
             return
         self._retire()
         if journal is None or self._stop.is_set():
@@ -336,15 +336,15 @@ class ExecuteMode:
         if self._former is not None and not self._former.ended:
             return  # what it still asks for is over before the time since is reckoned with
         self._notices.tell(None)
-        self._led = self._take_over(journal)
+        self._term = self._take_over(journal)
         self._log.info("leading", epoch=journal.epoch, sentence=f"this agent leads now, in epoch {journal.epoch}")
 
     def _take_over(self, journal: JournalPort) -> LeadershipTerm:
-        hand, hearing = WireAdminClient(self._arguments), CommandBacklog()
-        trigger = RebalanceTrigger(hand, journal, self._clock, self._limits, leads_for_s=self._leadership.leads_for_s)
+        admin, hearing = WireAdminClient(self._arguments), CommandBacklog()
+        trigger = RebalanceTrigger(admin, journal, self._clock, self._limits, leads_for_s=self._leadership.leads_for_s)
         executor = ReassignmentExecutor(
             journal=journal,
-            hand=hand,
+            admin=admin,
             policy=ReassignmentPolicy(self._limits.execute),
             may=lambda: self._may(journal, hearing),
             traffic=self._traffic,
@@ -352,17 +352,17 @@ class ExecuteMode:
             tick_ms=self._limits.execute.tick_ms,
         )
         executor.start()
-        return LeadershipTerm(journal, hand, trigger, executor, hearing)
+        return LeadershipTerm(journal, admin, trigger, executor, hearing)
 
     def _retire(self) -> None:
-        led, self._led = self._led, None
-        if led is not None:
-            led.close()
-            self._former = led.executor
+        term, self._term = self._term, None
+        if term is not None:
+            term.close()
+            self._former = term.executor
             self._log.info(
                 "leadership_ended",
-                epoch=led.journal.epoch,
-                sentence=f"epoch {led.journal.epoch} has ended for this agent",
+                epoch=term.journal.epoch,
+                sentence=f"epoch {term.journal.epoch} has ended for this agent",
             )
 
     def _may(self, journal: JournalPort, hearing: CommandBacklog) -> BatchPermission:
@@ -375,16 +375,16 @@ class ExecuteMode:
             self._records, self._seen = GuardJournal(in_past(view, now_ms)), view
         return may_begin(self._records, self._limits, now_ms, self._racks())
 
-    def _hear_out(self, led: LeadershipTerm) -> str | None:
+    def _hear_out(self, term: LeadershipTerm) -> str | None:
         """Answer what waits since before this agent led; why nothing may begin all the same."""
         until = time.monotonic() + _HEAR_S
-        while (why := self._unheard(led.hearing)) is not None and time.monotonic() < until and not self._stop.is_set():
+        while (why := self._unheard(term.hearing)) is not None and time.monotonic() < until and not self._stop.is_set():
             try:
-                more = self._answer(led)
+                more = self._answer(term)
             except (JournalUnavailable, UnreadableError) as error:
                 return str(error)
-            if led.hearing.for_planning:
-                return self._unheard(led.hearing)
+            if term.hearing.for_planning:
+                return self._unheard(term.hearing)
             time.sleep(0 if more else _TICK_S / 10)
         return why
 
@@ -402,41 +402,41 @@ class ExecuteMode:
         """Broker -> bytes per second that its replicas take in, by the last look."""
         return {} if self._snapshot is None else traffic_of(self._snapshot)
 
-    def _word(self, led: LeadershipTerm) -> None:
-        """Say to the executor what the journal says was asked of it, until its plans show it."""
-        view = led.journal.view()
-        if view is not led.worded:
-            led.say(replay_undelivered(view, self._limits.approve.valid_ms))
-            led.worded = view
+    def _word(self, term: LeadershipTerm) -> None:
+        """Pass on the journal's commands to the executor until its plans show them."""
+        view = term.journal.view()
+        if view is not term.worded:
+            term.say(replay_undelivered(view, self._limits.approve.valid_ms))
+            term.worded = view
 
-    def _answer(self, led: LeadershipTerm) -> bool:
+    def _answer(self, term: LeadershipTerm) -> bool:
         """What operators ask; whether more of it may wait. Before the first planning nothing can be approved."""
         inbox = self._leadership.inbox()
         if inbox is None:
             return False
-        view = led.journal.view()
+        view = term.journal.view()
         waiting = inbox.read(view)
         full = len(waiting) >= MOST_AT_ONCE
         self._notices.tell(inbox.problem())
-        led.hearing.reads(inbox, unheard=stops_something(waiting), some=bool(waiting))
-        led.hearing.obeyed(inbox, unheard=self._obey(led, waiting, view, full=full), full=full)
+        term.hearing.reads(inbox, unheard=stops_something(waiting), some=bool(waiting))
+        term.hearing.obeyed(inbox, unheard=self._obey(term, waiting, view, full=full), full=full)
         return full
 
-    def _obey(self, led: LeadershipTerm, waiting: Sequence[InboxCommand], view: JournalState, *, full: bool) -> bool:
+    def _obey(self, term: LeadershipTerm, waiting: Sequence[InboxCommand], view: JournalState, *, full: bool) -> bool:
         """Whether something that stops waits for the first planning."""
         now_ms, judged = self._clock().wall_ms, (self._foresee, self._begins)
         limits, people = self._limits, self._people
         obeyed = apply_commands(waiting, view, self._standing, limits, now_ms, *judged, people=people, full=full)
         if obeyed.writes:
-            led.journal.append(*obeyed.writes)
-            led.worded = led.journal.view()
-        led.say(obeyed.words)
+            term.journal.append(*obeyed.writes)
+            term.worded = term.journal.view()
+        term.say(obeyed.words)
         if obeyed.look_now:
             self.look_now()
         return obeyed.unheard
 
     def _foresee(self, proposal: Proposal, view: JournalState) -> ExpectedVerdict | None:
-        """What the guard says of a proposal by the last look, were the journal to say this."""
+        """The guard's verdict on a proposal by the last look, with this journal."""
         snapshot = self._snapshot
         if snapshot is None:
             return None

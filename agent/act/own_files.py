@@ -30,10 +30,10 @@ def open_own(path: Path | str, flags: int, *, directory: int | None = None, mode
     """A regular file of this user, or one that is made now, that no other user may write; a file descriptor."""
     file = os.open(path, flags | _SAFE, mode, dir_fd=directory)
     try:
-        found = os.fstat(file)
-        _check_regular(found)
-        _check_owned(found)
-        _refuse(found, stat.S_IWGRP | stat.S_IWOTH, "other users may write it: chmod go-w")
+        status = os.fstat(file)
+        _check_regular(status)
+        _check_owned(status)
+        _refuse(status, stat.S_IWGRP | stat.S_IWOTH, "other users may write it: chmod go-w")
     except BaseException:
         os.close(file)
         raise
@@ -44,27 +44,27 @@ def open_regular(path: Path | str, *, directory: int | None = None) -> tuple[int
     """A regular file for reading, of any owner, and what it is; it has one name only."""
     file = os.open(path, os.O_RDONLY | _SAFE, dir_fd=directory)
     try:
-        found = os.fstat(file)
-        _check_regular(found)
-        _check_named_once(found)
+        status = os.fstat(file)
+        _check_regular(status)
+        _check_named_once(status)
     except BaseException:
         os.close(file)
         raise
-    return file, found
+    return file, status
 
 
 def check_parent(path: Path) -> None:
-    """Checks that no other user may rename or remove a file of ours in its directory.
+    """Checks that no other user may rename or remove a file of ours in its directory. Raises PermissionError.
 
     That is this user's or root's, and only its owner may write it, or it is sticky, as /tmp is.
     """
     directory = path.parent
-    found = directory.stat()
-    shared = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
+    status = directory.stat()
+    shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX
     if shared:
         raise PermissionError(errno.EPERM, f"other users may replace files in {directory}: chmod go-w")
-    if found.st_uid not in (os.geteuid(), 0):
-        raise PermissionError(errno.EPERM, f"{directory} belongs to {user_at_host(found.st_uid)}")
+    if status.st_uid not in (os.geteuid(), 0):
+        raise PermissionError(errno.EPERM, f"{directory} belongs to {user_at_host(status.st_uid)}")
 
 
 @contextmanager
@@ -72,21 +72,21 @@ def own_directory(path: Path) -> Iterator[int]:
     """A directory of this user, in which no other user but its group may write; a file descriptor."""
     directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | _SAFE)
     try:
-        found = os.fstat(directory)
-        _check_owned(found)
-        _refuse(found, stat.S_IWOTH, f"any user may write {path}: chmod o-w")
+        status = os.fstat(directory)
+        _check_owned(status)
+        _refuse(status, stat.S_IWOTH, f"any user may write {path}: chmod o-w")
         yield directory
     finally:
         os.close(directory)
 
 
 def read_key_file(path: Path) -> tuple[str, ...]:
-    """The lines of a file with secrets. A link is followed, as orchestrators mount secrets by links."""
+    """The lines of a file with secrets; a link, as orchestrators mount them, is followed. Raises OSError."""
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        found = os.fstat(file)
-        _check_regular(found)
-        _refuse(found, stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP, "other users may read or write it: chmod 600")
+        status = os.fstat(file)
+        _check_regular(status)
+        _refuse(status, stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP, "other users may read or write it: chmod 600")
         text = os.read(file, _KEY_BYTES).decode("ascii")
     except UnicodeDecodeError as error:
         raise OSError(errno.EINVAL, "it is not ASCII text") from error
@@ -113,26 +113,26 @@ def reason_of(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def _check_regular(found: os.stat_result) -> None:
-    if stat.S_ISDIR(found.st_mode):
+def _check_regular(status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "it is not a regular file")
 
 
-def _refuse(found: os.stat_result, mode: int, why: str) -> None:
-    if found.st_mode & mode:
+def _refuse(status: os.stat_result, mode: int, why: str) -> None:
+    if status.st_mode & mode:
         raise PermissionError(errno.EPERM, why)
 
 
-def _check_named_once(found: os.stat_result) -> None:
-    if found.st_nlink != 1:
+def _check_named_once(status: os.stat_result) -> None:
+    if status.st_nlink != 1:
         raise PermissionError(errno.EPERM, "it has more than one name (hard link)")
 
 
-def _check_owned(found: os.stat_result) -> None:
-    if found.st_uid != os.geteuid():
-        raise PermissionError(errno.EPERM, f"it belongs to {user_at_host(found.st_uid)}, not to this agent's user")
+def _check_owned(status: os.stat_result) -> None:
+    if status.st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, f"it belongs to {user_at_host(status.st_uid)}, not to this agent's user")
 
 
 # The lock is a file of its own (``<file>.lock``) because compaction replaces the journal. It ends with the process.
@@ -189,7 +189,7 @@ class FileLock:
 
 
 def holder(path: Path) -> str | None:
-    """The holder of the lock of this journal, as it says itself; None when there is none or it is unknown."""
+    """The holder of the lock of this journal, as it wrote itself; None when there is none or it is unknown."""
     try:
         file, _ = open_regular(_lock_path(path))
         with os.fdopen(file, "rb") as opened:

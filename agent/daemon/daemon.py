@@ -293,7 +293,7 @@ class AgentDaemon:
         closing.join(max(0.0, began + GRACE_S * 0.75 - time.monotonic()))
 
     def _let_finish(self, began: float) -> None:
-        """Give the running cycle half of the grace; without a record by then it is abandoned."""
+        """Give the running cycle half of the grace; without a record at its end it is abandoned."""
         if self._busy.acquire(timeout=max(0.0, began + GRACE_S / 2 - time.monotonic())):
             self._busy.release()
         else:

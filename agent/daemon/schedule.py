@@ -49,7 +49,7 @@ class CycleScheduler:
         self._plan = plan_trigger(plan_ms, plan_cron)
 
     def start(self) -> None:
-        """Look at once, with a planning, and from then on as the schedule says."""
+        """Look at once, with a planning, and from then on by the schedule."""
         self._planning.set()
         self._scheduler.add_listener(lambda _: self._skipped(), EVENT_JOB_MAX_INSTANCES)
         self._scheduler.add_job(self._planning.set, self._plan, id="plan")

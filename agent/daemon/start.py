@@ -136,10 +136,10 @@ def record_plan(settings: Settings) -> RecordPlan:
     )
 
 
-def read_proposals(loaded: LoadedSettings, tell: Callable[[str], None]) -> tuple[Proposal | LifecycleStep, ...]:
+def read_proposals(loaded: LoadedSettings, report: Callable[[str], None]) -> tuple[Proposal | LifecycleStep, ...]:
     """The newest state of every proposal of this cluster in the proposals topic, read with a plain consumer.
 
-    ``tell`` gets a sentence about unreadable records. Raises the errors of `reach_cluster` and `refusal`, and
+    ``report`` gets a sentence about unreadable records. Raises the errors of `reach_cluster` and `refusal`, and
     PartialAnswer when the topic was not read to its end.
     """
     settings = loaded.settings
@@ -157,7 +157,7 @@ def read_proposals(loaded: LoadedSettings, tell: Callable[[str], None]) -> tuple
         raise refusal(failed, f"topic {topic}", servers=str(kafka.root[BOOTSTRAP_SERVERS])) from failed
     if found.left_out:
         first = f"{counted(len(found.left_out), 'record')} of {topic} left out, as no proposal: {found.left_out[0]}"
-        tell(f"{first}; check which other users may write to this topic")
+        report(f"{first}; check which other users may write to this topic")
     return found.states
 
 

@@ -27,15 +27,15 @@ DEFAULT_RULE = "triggers-within-budget"
 _APPROVE = "rackwise proposals approve"
 
 
-def approved(proposal: Proposal, ground: GuardContext) -> Allow | Hold:
+def approved(proposal: Proposal, context: GuardContext) -> Allow | Hold:
     """The person or rule that approves it, or a hold with the reason."""
     # Only plans are attempts: a group that is triggered again has checks of its own.
-    attempt = PlanAttempt(proposal.id) if proposal.kind is ProposalKind.TRIGGER else ground.records.next(proposal.id)
-    given = approval_of(ground.records.view, str(attempt))
+    attempt = PlanAttempt(proposal.id) if proposal.kind is ProposalKind.TRIGGER else context.records.next(proposal.id)
+    given = approval_of(context.records.view, str(attempt))
     cancelled = given is not None and given.is_no_to(plan_hash(proposal))
     if given is not None and given.rule is not None:
         given = given if cancelled else None  # only a record: a rule is asked anew, as it may be another by now
-    why_not = _no_person(given, proposal, ground.now_ms)
+    why_not = _no_person(given, proposal, context.now_ms)
     if given is not None and why_not is None:
         return Allow(
             proposal.id,
@@ -51,12 +51,12 @@ def approved(proposal: Proposal, ground: GuardContext) -> Allow | Hold:
     if cancelled:
         sentence = f"held: {why_not}, and no rule overrules that; approve it with: {_APPROVE} {proposal.id}"
         return Hold(proposal.id, HoldReason.NEEDS_APPROVAL, sentence)
-    if proposal.kind is ProposalKind.TRIGGER and ground.limits.approve.triggers:
+    if proposal.kind is ProposalKind.TRIGGER and context.limits.approve.triggers:
         return _allowed(
             proposal, DEFAULT_RULE, "triggers within budget need no approval by a person (approve.triggers)"
         )
     against: list[str] = []
-    asked = ground.limits.approve.rules
+    asked = context.limits.approve.rules
     if asked and attempt.number > 1:
         against.append("rules approve first attempts only")
         asked = ()
@@ -79,7 +79,7 @@ def broken(rule: ApprovalRule, proposal: Proposal) -> str | None:
 def kept(rule: ApprovalRule, proposal: Proposal) -> str:
     """The figures of a proposal within a rule's bounds."""
     predicted = proposal.predicted
-    told = [
+    figures = [
         f"{predicted.moves:,} of {counted(rule.max_moves, 'move')}" if rule.max_moves is not None else "",
         f"{' of '.join(_sizes(predicted.bytes_to_move, rule.max_bytes))} to copy" if rule.max_bytes is not None else "",
         "no preferred leader changes" if rule.keep_leaders else "",
@@ -88,7 +88,7 @@ def kept(rule: ApprovalRule, proposal: Proposal) -> str:
         f"{proposal.subject} matches" if rule.topics or rule.groups else "",
         f"the reason is {reason_word(proposal)}" if rule.reasons else "",
     ]
-    return ", ".join(one for one in told if one)
+    return ", ".join(one for one in figures if one)
 
 
 def new_leaders(proposal: Proposal) -> int:

@@ -19,9 +19,9 @@ from agent.values.snapshot import PartitionState, ReaderGroup, Snapshot
 from agent.values.verdict import Hold, HoldReason, Refuse, RefuseReason
 
 
-def _under_min_isr(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
-    for state in _partitions(proposal, ground.fresh):
-        minimum = ground.fresh.topics[state.id.topic].min_isr
+def _under_min_isr(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
+    for state in _partitions(proposal, context.fresh):
+        minimum = context.fresh.topics[state.id.topic].min_isr
         in_sync = len([broker for broker in state.isr if broker not in state.offline])
         # As the broker counts: a partition never needs more in-sync replicas than it has replicas.
         if state.leader is None:
@@ -32,72 +32,72 @@ def _under_min_isr(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | 
     return None
 
 
-def _under_min_isr_meanwhile(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
+def _under_min_isr_meanwhile(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
     """A moving partition has more replicas, so a min ISR above its former number of replicas counts in full."""
     if proposal.kind is not ProposalKind.REASSIGN:
         return None
-    after = {row.key: row.value for row in proposal.after}
-    for state in _partitions(proposal, ground.fresh):
-        minimum, added = ground.fresh.topics[state.id.topic].min_isr or 0, after.get(str(state.id), ())
+    after = {change.id: change.after for change in proposal.placements}
+    for state in _partitions(proposal, context.fresh):
+        minimum, added = context.fresh.topics[state.id.topic].min_isr or 0, after.get(state.id, ())
         if (why := under_min_isr_meanwhile(state.id, minimum, state.replicas, added)) is not None:
             return Hold(proposal.id, HoldReason.UNDER_MIN_ISR, f"held: {why}")
     return None
 
 
-def _unknown(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
-    for gap in ground.fresh.gaps:
-        if _needs(proposal, gap, ground.fresh):
+def _unknown(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
+    for gap in context.fresh.gaps:
+        if _needs(proposal, gap, context.fresh):
             what = f"{gap.part.value} of {gap.subject}" if gap.subject else gap.part.value
             return Hold(proposal.id, HoldReason.UNKNOWN, f"held: {what} unknown ({gap.cause.value})")
-    for state in _partitions(proposal, ground.fresh):
-        if ground.fresh.topics[state.id.topic].min_isr is None:
+    for state in _partitions(proposal, context.fresh):
+        if context.fresh.topics[state.id.topic].min_isr is None:
             return Hold(proposal.id, HoldReason.UNKNOWN, f"held: the min ISR of {state.id.topic} is unknown")
     return None
 
 
-def _broker_absent(proposal: Proposal, ground: GuardContext) -> Hold | None:
+def _broker_absent(proposal: Proposal, context: GuardContext) -> Hold | None:
     """A broker that may be restarting: moves away from it would have to be undone."""
-    if not ground.absences or not rests_on_brokers(proposal):
+    if not context.absences or not rests_on_brokers(proposal):
         return None
-    least_ms = ground.limits.racks.broker_absent_for_ms
+    least_ms = context.limits.racks.broker_absent_for_ms
     left_ms = {
         broker: least_ms - (absence.for_ms or 0)
-        for broker, absence in ground.absences.items()
+        for broker, absence in context.absences.items()
         if (absence.for_ms or 0) < least_ms
     }
-    named = left_ms.keys() & touched_brokers(proposal, ground.rests)
+    named = left_ms.keys() & touched_brokers(proposal, context.rests)
     if not named:
         return None
     broker = max(sorted(named), key=left_ms.__getitem__)
-    told = absence_words(broker, ground.absences[broker])
-    sentence = f"held: {told}; this waits until it is back or has been absent for {lasted(least_ms)}"
-    return Hold(proposal.id, HoldReason.BROKER_ABSENT, sentence, ground.fresh.taken_ms + left_ms[broker])
+    absent = absence_words(broker, context.absences[broker])
+    sentence = f"held: {absent}; this waits until it is back or has been absent for {lasted(least_ms)}"
+    return Hold(proposal.id, HoldReason.BROKER_ABSENT, sentence, context.fresh.taken_ms + left_ms[broker])
 
 
-def _stale(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
-    now = ground.rests.hash(proposal.reason, proposal.subject, proposal.before, proposal.after)
+def _stale(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
+    now = context.rests.hash(proposal.reason, proposal.subject, proposal.before, proposal.after)
     if now == proposal.snapshot_hash:
         return None
     sentence = f"refused: the state of {proposal.subject} has changed since it was proposed"
     return Refuse(proposal.id, RefuseReason.STALE_SNAPSHOT, sentence)
 
 
-def _expired(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
-    late_ms = ground.fresh.taken_ms - proposal.expires_ms
+def _expired(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
+    late_ms = context.fresh.taken_ms - proposal.expires_ms
     if late_ms <= 0:
         return None
     return Refuse(proposal.id, RefuseReason.EXPIRED, f"refused: it expired {lasted(late_ms)} ago")
 
 
-def _reassignment_running(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
-    running = ground.fresh.reassignments
+def _reassignment_running(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
+    running = context.fresh.reassignments
     match proposal.kind:
         case ProposalKind.REASSIGN:
             ours = sorted(running)
         case ProposalKind.LEADERS:
             ours = sorted(partition for partition in running if partition.topic == proposal.subject.name)
         case ProposalKind.TRIGGER:
-            topics = set(ground.rests.topics(proposal.subject.name))
+            topics = set(context.rests.topics(proposal.subject.name))
             ours = sorted(partition for partition in running if partition.topic in topics)
         case ProposalKind.ADVISE:
             return None
@@ -108,8 +108,8 @@ def _reassignment_running(proposal: Proposal, ground: GuardContext) -> Hold | Re
     return Hold(proposal.id, HoldReason.REASSIGNMENT_RUNNING, sentence)
 
 
-def _group_not_stable(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
-    group = ground.fresh.groups.get(proposal.subject.name)
+def _group_not_stable(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
+    group = context.fresh.groups.get(proposal.subject.name)
     if proposal.kind is not ProposalKind.TRIGGER or not isinstance(group, ReaderGroup):
         return None
     if group.state == STABLE and not group.hidden:
@@ -118,35 +118,35 @@ def _group_not_stable(proposal: Proposal, ground: GuardContext) -> Hold | Refuse
     return Hold(proposal.id, HoldReason.GROUP_NOT_STABLE, f"held: group {group.id} is {state}")
 
 
-def _rack_not_steady(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
-    if not ground.unsteady:
+def _rack_not_steady(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
+    if not context.unsteady:
         return None
-    restless = sorted(touched_brokers(proposal, ground.rests) & ground.unsteady)
+    restless = sorted(touched_brokers(proposal, context.rests) & context.unsteady)
     if not restless:
         return None
     sentence = f"held: the rack of broker {restless[0]} has not been stable for long enough"
     return Hold(proposal.id, HoldReason.RACK_NOT_STEADY, sentence)
 
 
-def _cooling_down(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
-    acted_ms = ground.memory.acts.get(str(proposal.subject))
+def _cooling_down(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
+    acted_ms = context.memory.acts.get(str(proposal.subject))
     if acted_ms is None or proposal.kind is not ProposalKind.TRIGGER:
         return None
-    left_ms = ground.limits.proposals.trigger_cooldown_ms - (ground.fresh.monotonic_ms - acted_ms)
+    left_ms = context.limits.proposals.trigger_cooldown_ms - (context.fresh.monotonic_ms - acted_ms)
     if left_ms <= 0:
         return None
     sentence = f"held: the cooldown of {proposal.subject} ends in {lasted(left_ms)}"
-    return Hold(proposal.id, HoldReason.COOLING_DOWN, sentence, ground.fresh.taken_ms + left_ms)
+    return Hold(proposal.id, HoldReason.COOLING_DOWN, sentence, context.fresh.taken_ms + left_ms)
 
 
-def _owner_acts(proposal: Proposal, _ground: GuardContext) -> Hold | Refuse | None:
+def _owner_acts(proposal: Proposal, _context: GuardContext) -> Hold | Refuse | None:
     if proposal.kind is not ProposalKind.ADVISE:
         return None
     return Hold(proposal.id, HoldReason.OWNER_ACTS, "held: only the owner of the client or broker can follow advice")
 
 
-def _mode(proposal: Proposal, ground: GuardContext) -> Hold | Refuse | None:
-    mode = ground.limits.mode
+def _mode(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
+    mode = context.limits.mode
     if mode is AgentMode.EXECUTE:
         return None
     return Hold(proposal.id, HoldReason.DRY_RUN, f"held: mode is {mode.value}, a dry run: nothing is changed")
@@ -197,5 +197,5 @@ def _partitions(proposal: Proposal, fresh: Snapshot) -> list[PartitionState]:
     if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
         return []
     topic = fresh.topics.get(proposal.subject.name)
-    keys = {row.key for row in proposal.before}
-    return [state for state in topic.partitions if str(state.id) in keys] if topic is not None else []
+    changed = {change.id for change in proposal.placements}
+    return [state for state in topic.partitions if state.id in changed] if topic is not None else []

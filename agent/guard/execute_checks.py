@@ -24,23 +24,23 @@ from agent.values.verdict import CheckPassed, Hold, HoldReason
 from agent.values.windows import closed_window
 
 
-def _leading(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed:
-    leader = leader_in(ground.records.view)
-    if not ground.leads:
+def _leading(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
+    leader = leader_in(context.records.view)
+    if not context.leads:
         return Hold(
             proposal.id,
             HoldReason.NOT_LEADING,
             "held: this agent does not lead: another agent does, or none; it only observes",
         )
-    if (why := ground.records.unreadable) is not None:
+    if (why := context.records.unreadable) is not None:
         sentence = f"held: the plans cannot be read from the journal ({why})"
         return Hold(proposal.id, HoldReason.UNKNOWN, sentence, lasting=True)
     return CheckPassed("this agent leads" if leader is None else f"{leader.agent} on {leader.host} leads")
 
 
-def _cluster(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed:
-    wanted, here = ground.limits.cluster.id, ground.fresh.cluster_id
-    leader = leader_in(ground.records.view)
+def _cluster(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
+    wanted, here = context.limits.cluster.id, context.fresh.cluster_id
+    leader = leader_in(context.records.view)
     if wanted is not None and here != wanted:
         sentence = f"held: this is cluster {here}, and cluster.id allows changes of {wanted} only"
         return Hold(proposal.id, HoldReason.WRONG_CLUSTER, sentence)
@@ -50,15 +50,15 @@ def _cluster(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed:
     return CheckPassed(f"this is cluster {here}")
 
 
-def _begun(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+def _begun(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     """One attempt at a time; an ended one holds no other, and its approval covers no other."""
     if proposal.kind is ProposalKind.TRIGGER:
         return None
-    newest = ground.records.newest(proposal.id)
+    newest = context.records.newest(proposal.id)
     if newest is None:
         return CheckPassed("no attempt has begun")
     if newest.ended:
-        return CheckPassed(f"{attempt_text(newest)}; {ground.records.next(proposal.id).number} is the next attempt")
+        return CheckPassed(f"{attempt_text(newest)}; {context.records.next(proposal.id).number} is the next attempt")
     how = ", paused" if newest.paused else ""
     sentence = (
         f"held: it is in progress ({newest.state.value}{how}), approved by {newest.approved_by or 'an unknown user'}"
@@ -66,26 +66,26 @@ def _begun(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | Non
     return Hold(proposal.id, HoldReason.BEGUN, sentence)
 
 
-def _size(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+def _size(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     """A proposal too large for a plan: an approval of it would have no effect."""
     if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
         return None
     need = estimated_plan_size(proposal)
     if (why := too_large_reason(need)) is not None:
         return Hold(proposal.id, HoldReason.TOO_LARGE, f"held: {why}; lower proposals.max_moves", lasting=True)
-    if (why := no_room_reason(ground.records.view, need)) is not None:
+    if (why := no_room_reason(context.records.view, need)) is not None:
         return Hold(proposal.id, HoldReason.TOO_LARGE, f"held: {why}")
     return CheckPassed(f"{counted(need.partitions, 'partition')} of at most {MOST_TARGETS:,} in one plan")
 
 
-def _group(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+def _group(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     if proposal.kind is not ProposalKind.TRIGGER:
         return None
-    view, limits = ground.records.view, ground.limits
+    view, limits = context.records.view, context.limits
     if proposal.reason is ProposalReason.WARMUP_PROMOTABLE and not limits.probing.enabled:
         sentence = "held: triggers for warm-ups are switched off (probing.enabled)"
         return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence, lasting=True)
-    found = refusal(proposal, ground.fresh, ground.memory, view, limits, moved=ground.records.moved)
+    found = refusal(proposal, context.fresh, context.memory, view, limits, moved=context.records.moved)
     if found is None:
         return CheckPassed(f"no known reason forbids a trigger of group {proposal.subject.name}")
     sentence = f"held: {found.reason.value}: {found.sentence} ({found.known_by})"
@@ -93,28 +93,28 @@ def _group(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | Non
     return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence, found.until_ms, lasting=lasting)
 
 
-def _probing(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+def _probing(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     """Whether it is time for a trigger for warm-ups (KIP-441); other proposals do not wait for any."""
     if proposal.kind is not ProposalKind.TRIGGER or proposal.reason not in PROBED:
         return None
-    held = probing_check(proposal, ground.fresh, ground.memory, ground.records.view, ground.limits)
+    held = probing_check(proposal, context.fresh, context.memory, context.records.view, context.limits)
     if held is None:
         return CheckPassed("its warm-ups are worth a rebalance now")
     return Hold(proposal.id, HoldReason.PROBING, held.sentence, held.until_ms)
 
 
-def _paused(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed:
-    pause = pause_in(ground.records.view)
+def _paused(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
+    pause = pause_in(context.records.view)
     if pause is None:
         return CheckPassed("acting is not paused")
     why = f" ({pause.reason})" if pause.reason else ""
-    since = lasted(ground.now_ms - pause.since_ms)
+    since = lasted(context.now_ms - pause.since_ms)
     sentence = f"held: {pause.who} paused acting {since} ago{why}; resume with: rackwise resume"
     return Hold(proposal.id, HoldReason.PAUSED, sentence)
 
 
-def _left_out(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed:
-    execute, name = ground.limits.execute, proposal.subject.name
+def _left_out(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
+    execute, name = context.limits.execute, proposal.subject.name
     kind = "groups" if proposal.kind is ProposalKind.TRIGGER else "topics"
     include = execute.include_groups if kind == "groups" else execute.include_topics
     exclude = execute.exclude_groups if kind == "groups" else execute.exclude_topics
@@ -127,9 +127,9 @@ def _left_out(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed:
     return CheckPassed(f"{name} is not excluded (patterns: {len(include)} include, {len(exclude)} exclude)")
 
 
-def _window(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed:
-    windows = ground.limits.windows
-    shut = closed_window(windows, proposal.kind.value, ground.now_ms)
+def _window(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
+    windows = context.limits.windows
+    shut = closed_window(windows, proposal.kind.value, context.now_ms)
     if shut is not None:
         never = shut.until_ms is None
         return Hold(proposal.id, HoldReason.OUTSIDE_WINDOW, f"held: {shut.sentence}", shut.until_ms, lasting=never)

@@ -46,14 +46,14 @@ def copying_usd(predicted: PredictedEffect, limits: Limits) -> float | None:
     return predicted.bytes_to_move / BYTES_PER_GB * max((limits.price.usd_per_gb, *limits.price.between.values()))
 
 
-def _tried(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+def _tried(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     """The same trigger again: the last rebalance did not change its preconditions."""
     if proposal.reason is not ProposalReason.REBALANCE_IMPROVES:
         return None
-    window_ms = ground.limits.execute.hysteresis_window_ms
-    for entry in reversed(triggers(ground.records.view, proposal.subject.name)):
+    window_ms = context.limits.execute.hysteresis_window_ms
+    for entry in reversed(triggers(context.records.view, proposal.subject.name)):
         judged = entry.judgement
-        lately = ground.now_ms - entry.intended_ms < window_ms
+        lately = context.now_ms - entry.intended_ms < window_ms
         if (
             entry.proposal_id != proposal.id
             or judged is None
@@ -61,32 +61,32 @@ def _tried(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | Non
             or not lately
         ):
             continue
-        ago = lasted(ground.now_ms - entry.intended_ms)
+        ago = lasted(context.now_ms - entry.intended_ms)
         sentence = f"held: the same trigger was sent {ago} ago: {judged.verdict.value} ({judged.sentence})"
         return Hold(proposal.id, HoldReason.TRIED, sentence, entry.intended_ms + window_ms)
     return CheckPassed(f"the same trigger was not sent within {lasted(window_ms)}")
 
 
-def _gain(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+def _gain(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     if proposal.reason not in SAVERS:
         return None
-    limits = ground.limits
-    factor, lately = _margin(proposal, ground)
-    told: list[str] = []
+    limits = context.limits
+    factor, lately = _margin(proposal, context)
+    sentences: list[str] = []
     unit = "bytes_per_s" if _weighed(proposal) and proposal.kind is ProposalKind.TRIGGER else "partitions"
     home = local_gain(proposal.predicted, unit)
     if home is not None and unit == "bytes_per_s":
         least = limits.gain.min_share * home[1] * factor
         made, bound = sized_apart(home[0], least)
-        told.append(f"it makes {made}/s of {sized(home[1])}/s local; the least gain is {bound}/s{lately}")
+        sentences.append(f"it makes {made}/s of {sized(home[1])}/s local; the least gain is {bound}/s{lately}")
         if home[0] < least:
-            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
+            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {sentences[-1]}")
     elif home is not None:
         least = max(float(limits.gain.min_partitions), limits.gain.min_share * home[1]) * factor
         of = counted(round(home[1]), "partition")
-        told.append(f"it makes {home[0]:,.10g} of {of} local; the least gain is {least:.1f}{lately}")
+        sentences.append(f"it makes {home[0]:,.10g} of {of} local; the least gain is {least:.1f}{lately}")
         if home[0] < least:
-            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
+            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {sentences[-1]}")
     if limits.gain.min_bytes_per_s > 0:
         saved, least = saved_bytes_per_s(proposal.predicted), limits.gain.min_bytes_per_s * factor
         if saved is None:
@@ -95,17 +95,17 @@ def _gain(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None
             )
             return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, sentence)
         made, bound = sized_apart(saved, least)
-        told.append(f"it saves {made}/s; the least gain is {bound}/s{lately}")
+        sentences.append(f"it saves {made}/s; the least gain is {bound}/s{lately}")
         if saved < least:
-            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {told[-1]}")
-    return CheckPassed("; ".join(told) or "no least gain is set")
+            return Hold(proposal.id, HoldReason.TOO_LITTLE_GAIN, f"held: {sentences[-1]}")
+    return CheckPassed("; ".join(sentences) or "no least gain is set")
 
 
-def _payback(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
-    most_days = ground.limits.execute.payback_days
+def _payback(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
+    most_days = context.limits.execute.payback_days
     if proposal.reason not in SAVERS or most_days is None:
         return None
-    cost, saved = copying_usd(proposal.predicted, ground.limits), saved_usd_per_day(proposal.predicted)
+    cost, saved = copying_usd(proposal.predicted, context.limits), saved_usd_per_day(proposal.predicted)
     if cost == 0:
         return CheckPassed("it copies nothing, so there is nothing to pay back")
     if cost is None or saved is None:
@@ -124,31 +124,31 @@ def _payback(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | N
     return Hold(proposal.id, HoldReason.NO_PAYBACK, f"held: {sentence}") if days > most_days else CheckPassed(sentence)
 
 
-def _cooled_down(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+def _cooled_down(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     """The cooldown of plans; triggers have their own among the refusals of groups."""
     if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
         return None
-    cooldown_ms, last_ms = ground.limits.execute.cooldown_ms, ground.records.moved.get(proposal.subject.name)
+    cooldown_ms, last_ms = context.limits.execute.cooldown_ms, context.records.moved.get(proposal.subject.name)
     if last_ms is None:
         return CheckPassed(f"the journal has no ended plan of topic {proposal.subject.name}")
-    left_ms = cooldown_ms - (ground.now_ms - last_ms)
-    ago = f"the last plan of topic {proposal.subject.name} ended {lasted(ground.now_ms - last_ms)} ago"
+    left_ms = cooldown_ms - (context.now_ms - last_ms)
+    ago = f"the last plan of topic {proposal.subject.name} ended {lasted(context.now_ms - last_ms)} ago"
     if left_ms <= 0:
         return CheckPassed(ago)
     sentence = f"held: {ago}, and the cooldown is {lasted(cooldown_ms)}"
-    return Hold(proposal.id, HoldReason.COOLING_DOWN, sentence, ground.now_ms + left_ms)
+    return Hold(proposal.id, HoldReason.COOLING_DOWN, sentence, context.now_ms + left_ms)
 
 
-def _margin(proposal: Proposal, ground: GuardContext) -> tuple[float, str]:
+def _margin(proposal: Proposal, context: GuardContext) -> tuple[float, str]:
     """(factor, text) by which the least gain grows for a subject changed lately."""
-    execute, name = ground.limits.execute, proposal.subject.name
+    execute, name = context.limits.execute, proposal.subject.name
     if proposal.kind is ProposalKind.TRIGGER:
-        last_ms = max(acted_at(ground.records.view, name), default=None)
+        last_ms = max(acted_at(context.records.view, name), default=None)
     else:
-        last_ms = ground.records.moved.get(name)
-    if last_ms is None or ground.now_ms - last_ms >= execute.hysteresis_window_ms:
+        last_ms = context.records.moved.get(name)
+    if last_ms is None or context.now_ms - last_ms >= execute.hysteresis_window_ms:
         return 1.0, ""
-    ago, more = lasted(ground.now_ms - last_ms), f"{execute.hysteresis_share * 100:.0f} %"
+    ago, more = lasted(context.now_ms - last_ms), f"{execute.hysteresis_share * 100:.0f} %"
     return 1 + execute.hysteresis_share, f" ({more} more than set: its last change or trigger was {ago} ago)"
 
 

@@ -121,31 +121,31 @@ EMPTY: JournalState = {}
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 
 
-def _triggers(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+def _triggers(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     if proposal.kind is not ProposalKind.TRIGGER:
         return None
-    limits, now_ms = ground.limits.trigger, ground.now_ms
-    granted = len([one for one in ground.granted if one.kind is ProposalKind.TRIGGER])
+    limits, now_ms = context.limits.trigger, context.now_ms
+    granted = len([one for one in context.granted if one.kind is ProposalKind.TRIGGER])
     if granted >= limits.budget_per_cycle:
         sentence = f"held: allowed in this cycle: {counted(granted, 'trigger')} (trigger.budget_per_cycle)"
         return Hold(proposal.id, HoldReason.OVER_BUDGET, sentence)
-    every = acted_at(ground.records.view)
-    told: list[str] = []
+    every = acted_at(context.records.view)
+    uses: list[str] = []
     for span_ms, word, budget in ((HOUR_MS, "hour", limits.budget_per_hour), (DAY_MS, "day", limits.budget_per_day)):
         used, free_ms = _used(every, now_ms, span_ms, budget - granted)
-        told.append(f"{used + granted} of {counted(budget, 'trigger')} in the last {word}")
+        uses.append(f"{used + granted} of {counted(budget, 'trigger')} in the last {word}")
         if used + granted >= budget:
-            return Hold(proposal.id, HoldReason.OVER_BUDGET, f"held: {told[-1]} (trigger.budget_per_{word})", free_ms)
-    return CheckPassed("; ".join(told))
+            return Hold(proposal.id, HoldReason.OVER_BUDGET, f"held: {uses[-1]} (trigger.budget_per_{word})", free_ms)
+    return CheckPassed("; ".join(uses))
 
 
-def _group_triggers(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+def _group_triggers(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     if proposal.kind is not ProposalKind.TRIGGER:
         return None
     name = proposal.subject.name
     promotion = proposal.reason is ProposalReason.WARMUP_PROMOTABLE
-    budget = (ground.limits.probing if promotion else ground.limits.trigger).budget_per_group_per_hour
-    used, free_ms = _used(_of_group(ground, name, promotion=promotion), ground.now_ms, HOUR_MS, budget)
+    budget = (context.limits.probing if promotion else context.limits.trigger).budget_per_group_per_hour
+    used, free_ms = _used(_of_group(context, name, promotion=promotion), context.now_ms, HOUR_MS, budget)
     setting = f"{'probing' if promotion else 'trigger'}.budget_per_group_per_hour"
     sentence = f"{used:,} of {counted(budget, 'trigger')} of group {name} in the last hour ({setting})"
     return (
@@ -155,10 +155,10 @@ def _group_triggers(proposal: Proposal, ground: GuardContext) -> Hold | CheckPas
     )
 
 
-def _batches(proposal: Proposal, ground: GuardContext) -> Hold | CheckPassed | None:
+def _batches(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
         return None
-    return batches_left(proposal.id, ground.records.batches, ground.limits.execute, ground.now_ms)
+    return batches_left(proposal.id, context.records.batches, context.limits.execute, context.now_ms)
 
 
 def batches_left(
@@ -168,27 +168,27 @@ def batches_left(
     # What was withdrawn before it was sent, or is about to be sent, has asked for nothing and copied nothing.
     batches = [sent for sent in batches if sent.batch.sendings]
     times = sorted(sent.at_ms for sent in batches)
-    told: list[str] = []
+    uses: list[str] = []
     for span_ms, word, budget in (
         (HOUR_MS, "hour", execute.batches_per_hour),
         (DAY_MS, "day", execute.batches_per_day),
     ):
         used, free_ms = _used(times, now_ms, span_ms, budget)
-        told.append(
+        uses.append(
             f"{used:,} of {counted(budget, 'batch', 'batches')} in the last {word} (execute.batches_per_{word})"
         )
         if used >= budget:
-            return Hold(proposal_id, HoldReason.OVER_BUDGET, f"held: {told[-1]}", free_ms)
+            return Hold(proposal_id, HoldReason.OVER_BUDGET, f"held: {uses[-1]}", free_ms)
     if execute.bytes_per_day is not None:
         moved = _bytes(batches, now_ms)
         if moved is None:
             sentence = "held: the number of bytes copied in the last day is unknown (execute.bytes_per_day)"
             return Hold(proposal_id, HoldReason.OVER_BUDGET, sentence)
         copied, most = sized_apart(moved, execute.bytes_per_day)
-        told.append(f"{copied} of {most} copied in the last day (execute.bytes_per_day)")
+        uses.append(f"{copied} of {most} copied in the last day (execute.bytes_per_day)")
         if moved >= execute.bytes_per_day:
-            return Hold(proposal_id, HoldReason.OVER_BUDGET, f"held: {told[-1]}")
-    return CheckPassed("; ".join(told))
+            return Hold(proposal_id, HoldReason.OVER_BUDGET, f"held: {uses[-1]}")
+    return CheckPassed("; ".join(uses))
 
 
 def _bytes(batches: Sequence[DatedBatch], now_ms: int) -> int | None:
@@ -203,15 +203,15 @@ def _bytes(batches: Sequence[DatedBatch], now_ms: int) -> int | None:
     return total
 
 
-def _of_group(ground: GuardContext, name: str, *, promotion: bool) -> tuple[int, ...]:
+def _of_group(context: GuardContext, name: str, *, promotion: bool) -> tuple[int, ...]:
     """When triggers of that group were asked for: those for warm-ups, or all others."""
     kinds = {
         at
-        for entry in triggers(ground.records.view, name)
+        for entry in triggers(context.records.view, name)
         if (entry.reason == ProposalReason.WARMUP_PROMOTABLE.name) is promotion
         for at in entry.times_ms
     }
-    return tuple(at for at in acted_at(ground.records.view, name) if at in kinds)
+    return tuple(at for at in acted_at(context.records.view, name) if at in kinds)
 
 
 def _used(times: Sequence[int], now_ms: int, span_ms: int, budget: int) -> tuple[int, int | None]:

@@ -46,13 +46,13 @@ def guard(  # noqa: PLR0917 (what the cycle has, then what only an agent that le
     ``view`` is the journal's state, None for an agent that does not lead; ``now_ms`` is epoch milliseconds, by default
     the snapshot's.
     """
-    ground = guard_context(fresh, memory, limits, view, now_ms)
+    context = guard_context(fresh, memory, limits, view, now_ms)
     verdicts: list[Verdict] = []
     for proposal in proposals:
-        verdict = _judge(proposal, ground, ALL_CHECKS)
+        verdict = _judge(proposal, context, ALL_CHECKS)
         verdicts.append(verdict)
         if isinstance(verdict, Allow):
-            ground = ground._replace(granted=(*ground.granted, proposal))
+            context = context._replace(granted=(*context.granted, proposal))
     return tuple(verdicts)
 
 
@@ -61,8 +61,8 @@ def recheck(proposal: Proposal, fresh: Snapshot, limits: Limits, view: JournalSt
 
     Called right before its execution: operators may have paused acting, cancelled or approved otherwise since.
     """
-    ground = guard_context(fresh, Memory(), limits, view, now_ms)
-    return _judge(proposal, ground, JOURNAL_CHECKS)
+    context = guard_context(fresh, Memory(), limits, view, now_ms)
+    return _judge(proposal, context, JOURNAL_CHECKS)
 
 
 def explained(  # noqa: PLR0917 (as the guard is asked)
@@ -75,20 +75,20 @@ def explained(  # noqa: PLR0917 (as the guard is asked)
 ) -> tuple[ExplainedRule, ...]:
     """The answers of all checks about one proposal, with their numbers, in their order; also in a dry run.
 
-    Without a journal (``view`` is None) checks that need it are left out after ``leading``, which says so.
+    Without a journal (``view`` is None) checks that need it are left out after ``leading``, whose result has that.
     """
-    ground = guard_context(fresh, memory, limits, view, now_ms)
+    context = guard_context(fresh, memory, limits, view, now_ms)
     lines: list[ExplainedRule] = []
     readable = True
     for check in ALL_CHECKS:
         if not readable and check not in _WITHOUT_JOURNAL:
             continue
-        answer = check(proposal, ground)
+        answer = check(proposal, context)
         if answer is not None:
             rule = getattr(check, "__name__", "check").strip("_").replace("_", " ")
             lines.append(_line(proposal.id, rule, answer))
         readable = readable and not (check is _LEADING and isinstance(answer, Hold))
-    return (*lines, _line(proposal.id, "approval", approved(proposal, ground))) if readable else tuple(lines)
+    return (*lines, _line(proposal.id, "approval", approved(proposal, context))) if readable else tuple(lines)
 
 
 def guard_context(
@@ -104,12 +104,12 @@ def guard_context(
     )
 
 
-def _judge(proposal: Proposal, ground: GuardContext, checks: Sequence[Check]) -> Verdict:
+def _judge(proposal: Proposal, context: GuardContext, checks: Sequence[Check]) -> Verdict:
     for check in checks:
-        answer = check(proposal, ground)
+        answer = check(proposal, context)
         if answer is not None and not isinstance(answer, CheckPassed):
             return answer
-    return approved(proposal, ground)
+    return approved(proposal, context)
 
 
 def _line(about: str, rule: str, answer: Verdict | CheckPassed) -> ExplainedRule:

@@ -53,7 +53,7 @@ class ProposalApproval(NamedTuple):
     at_ms: int
     """Epoch milliseconds."""
     expires_ms: int
-    """It is void when nothing was begun by then."""
+    """It is void when nothing was begun until then."""
     rule: str | None = None
     """Name of the rule, where no person did it."""
     requested_by: str | None = None
@@ -61,9 +61,9 @@ class ProposalApproval(NamedTuple):
     reason: str = ""
     """What the person wrote, or by which numbers the rule held."""
     throttle_bytes_per_s: int | None = None
-    """The operator's own rate; None: as the settings say."""
+    """The operator's own rate, bytes/s; None: by the settings."""
     max_moves: int | None = None
-    """At most so many partitions at a time; None: as the settings say."""
+    """At most so many partitions at a time; None: by the settings."""
     sentence: str = ""
     """How it came to this state."""
     attempt: int = 1
@@ -159,7 +159,7 @@ def vetoed(proposal: Proposal, attempt: int, *, who: str, now_ms: int, why: str)
     )
 
 
-def why_void(approval: ProposalApproval, standing: Proposal | None, now_ms: int, *, rests: bool = False) -> str | None:
+def why_void(approval: ProposalApproval, proposal: Proposal | None, now_ms: int, *, rests: bool = False) -> str | None:
     """Why it no longer holds, given the open proposal with its id; None when it does.
 
     ``rests`` is true unless what the approved plan rests on was seen to be another.
@@ -168,9 +168,9 @@ def why_void(approval: ProposalApproval, standing: Proposal | None, now_ms: int,
         return f"it expired {lasted(now_ms - approval.expires_ms)} ago, and the plan had not begun"
     if rests:
         return None
-    if standing is None:
+    if proposal is None:
         return "the approved plan is no longer proposed"
-    if plan_hash(standing) != approval.plan_hash:
+    if plan_hash(proposal) != approval.plan_hash:
         return "the plan is not the one that was approved"
     return None
 
@@ -187,18 +187,18 @@ def approval_of(view: JournalState, plan: str) -> ProposalApproval | None:
 
 def approval_cleanup(
     view: JournalState,
-    standing: Iterable[Proposal],
+    proposals: Iterable[Proposal],
     begun: frozenset[str],
     now_ms: int,
     rests: Callable[[ProposalApproval], bool] = lambda _: False,
 ) -> tuple[JournalWrite, ...]:
     """Voids what no longer holds, and deletes the oldest of what is long void. What was begun stays as it is.
 
-    ``begun`` holds names of plans; ``rests`` says whether what an approved plan rests on may be as it was, so that one
+    ``begun`` holds names of plans; ``rests``: whether what an approved plan rests on may be as it was, so that one
     planning that could not see everything voids nothing. Forgotten, a person's no would be overruled by a rule: it
     stays while its plan is proposed, or may be proposed again, whatever else is void.
     """
-    by_id = {proposal.id: proposal for proposal in standing}
+    by_id = {proposal.id: proposal for proposal in proposals}
     triggered = {entry.proposal_id: entry.intended_ms for entry in triggers(view) if entry.effect not in NO_REBALANCE}
     writes: list[JournalWrite] = []
     old: list[ProposalApproval] = []
@@ -221,9 +221,9 @@ def _forgotten(noes: list[ProposalApproval], rests: Callable[[ProposalApproval],
     """The oldest noes to what is not proposed, those last whose plan this planning may only have missed."""
     if len(noes) <= KEPT:
         return ()
-    told = [(one, rests(one)) for one in noes]
-    hidden = [one for one, may_come_back in told if may_come_back]
-    seen_gone = [one for one, may_come_back in told if not may_come_back]
+    rated = [(one, rests(one)) for one in noes]
+    hidden = [one for one, may_come_back in rated if may_come_back]
+    seen_gone = [one for one, may_come_back in rated if not may_come_back]
     return (*seen_gone[: max(0, len(seen_gone) - KEPT)], *hidden[: max(0, len(hidden) - KEPT_HIDDEN)])
 
 

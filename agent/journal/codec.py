@@ -51,7 +51,7 @@ class JournalRecord(NamedTuple):
     seq: int
     """Counts the entries of an epoch."""
     value: Mapping[str, object]
-    """What is said; its shape is that of the key's first part and the kind."""
+    """The content; its shape is that of the key's first part and the kind."""
 
 
 class EncodedWrite(NamedTuple):
@@ -74,7 +74,7 @@ def numbered(writes: Iterable[JournalWrite], *, at_ms: int, epoch: int, first_se
 def rewritten(
     view: JournalState, gone: Iterable[str], *, at_ms: int, epoch: int, first_seq: int
 ) -> tuple[EncodedWrite, ...]:
-    """The same journal once more, in the same order and with the times of its entries; ``gone`` are deleted again."""
+    """The same journal again, in the same order and with the times of its entries; ``gone`` are deleted again."""
     entries = sorted(view.values(), key=lambda entry: (entry.epoch, entry.seq))
     again = [
         EncodedWrite(one.key, one.kind, one.at_ms, epoch, seq, to_bytes(one._replace(epoch=epoch, seq=seq)))
@@ -108,7 +108,7 @@ def key_bytes(key: str) -> bytes:
 
 
 def key_of(data: bytes) -> str:
-    """The key that stands for these bytes. Raises UnreadableEntryError."""
+    """The key of these bytes. Raises UnreadableEntryError."""
     try:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
@@ -172,7 +172,7 @@ def _checked(write: JournalWrite, entry: Entry) -> bytes:
         data = to_bytes(entry)
     except (TypeError, ValueError, RecursionError) as error:
         raise BadInput(f"The journal record under {write.key} is not JSON", why=str(error)) from error
-    if len(data) + 2 * len(key_bytes(write.key)) > MAX_VALUE_BYTES:  # the key stands in a header too
+    if len(data) + 2 * len(key_bytes(write.key)) > MAX_VALUE_BYTES:  # the key is in a header too
         raise BadInput(
             f"The journal record under {write.key} is too big",
             why=f"{len(data)} bytes, and a record may have {MAX_VALUE_BYTES}",
@@ -247,7 +247,7 @@ class EncodedSize:
         self._seen: set[object] = set()
 
     def more(self, one: ReassignmentTarget) -> int:
-        """What that target adds: numbers of tables below a million, and what the tables do not have yet."""
+        """Bytes that the target adds: numbers of tables below a million, and what the tables do not have yet."""
         cost = self._each + 3 * 7 + len(str(one.id.partition)) + 4
         cost += sum(4 if number is None else len(repr(number)) for number in (one.bytes, one.bytes_per_s, one.gain))
         if (topic := (one.id.topic, one.topic_id)) not in self._seen:

@@ -48,7 +48,7 @@ class CommandVerb(StrEnum):
 
 
 class OperatorCommand(NamedTuple):
-    """One wish of an operator."""
+    """One request of an operator."""
 
     id: str
     """Unique: the same id is the same command."""
@@ -75,7 +75,7 @@ class LeaderAnswer(NamedTuple):
     """Answer of the leading agent to a command."""
 
     done: bool
-    """False: refused, and the sentence says why."""
+    """False: refused, and the sentence has the reason."""
     sentence: str
     at_ms: int
     plan: str | None = None
@@ -147,7 +147,7 @@ def command_cleanup(
 
     So a copy of a proven command is known as answered for as long as it counts, however many others come in between.
     That time is of a clock, which may be wrong: what is forgotten of signed ones is remembered as `signed_until`, and
-    no command counts that was signed by then.
+    no command counts that was signed until then.
     """
     every = tuple(under(view, COMMANDS))
     old = [(entry.key, read_value(CommandAnswered, entry)) for entry in every[: max(0, len(every) - KEPT)]]
@@ -158,7 +158,7 @@ def command_cleanup(
 
 
 def signed_until(view: JournalState) -> int:
-    """Epoch milliseconds: a command that was signed by then may have been answered, and the answer is gone; 0: none."""
+    """Epoch milliseconds: a command signed until then may have been answered, and the answer is gone; 0: none."""
     entry = view.get(FORGOTTEN)
     until = None if entry is None else entry.value.get("until_ms")
     return until if isinstance(until, int) and is_time(until) else 0

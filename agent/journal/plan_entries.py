@@ -80,7 +80,9 @@ def change_writes(change: ReassignmentEntry) -> tuple[JournalWrite, ...]:
     if isinstance(change, Batch):
         return (JournalWrite(_batch_key(change.proposal_id, change.number), change.state.value, _batch_value(change)),)
     if isinstance(change, ThrottleDebt):
-        return (JournalWrite(_debt_key(change.resource, change.key), "debt", to_json(ThrottleDebt, change)),)
+        of, key = change.resource, change.key
+        value = {**to_json(ThrottleDebt, change), "resource": {"kind": of.kind, "name": of.name}}
+        return (JournalWrite(_debt_key(of, key), "debt", value),)
     return (JournalWrite(_debt_key(change.resource, change.key), "paid", None),)
 
 
@@ -226,12 +228,21 @@ def _batch_value(batch: Batch) -> Mapping[str, Any]:
 
 def _debt_in(entry: Entry) -> ThrottleDebt:
     """A throttle of ours: no other setting is ever taken away, whatever an entry names."""
-    debt = from_json(ThrottleDebt, entry.value)
-    kind, name = debt.resource
-    named = kind == "topic" or (kind == "broker" and _BROKER.fullmatch(name) is not None)
-    if not named or debt.key not in THROTTLE_KEYS or entry.key != _debt_key(debt.resource, debt.key):
+    parts = {name: _resource_in(part) if name == "resource" else part for name, part in entry.value.items()}
+    debt = from_json(ThrottleDebt, parts)
+    named = debt.resource.name and entry.key == _debt_key(debt.resource, debt.key)
+    if not named or debt.key not in THROTTLE_KEYS:
         raise UnreadableError(f"the record under {entry.key[:80]!r} is not of a throttle of rackwise")
     return debt
+
+
+def _resource_in(written: Any) -> Any:
+    match written:
+        case {"kind": "broker", "name": str(name)} if _BROKER.fullmatch(name):
+            return {"broker": int(name)}
+        case {"kind": "topic", "name": str(name)}:
+            return {"topic": name}
+    return {} if isinstance(written, dict) else written
 
 
 def _batch_in(entry: Entry) -> Batch:
@@ -310,14 +321,14 @@ def remembered(
     tool's, and nothing is touched.
     """
     try:
-        told = tuple(batches(view))
+        known_batches = tuple(batches(view))
     except UnreadableError:
-        told = ()
-    closed = frozenset(_key(batch) for batch in told if batch.state is BatchState.CLOSED)
+        known_batches = ()
+    closed = frozenset(_key(batch) for batch in known_batches if batch.state is BatchState.CLOSED)
     unseen = frozenset() if known_closed is None else closed - known_closed
     moving = frozenset(
         target.id
-        for batch in told
+        for batch in known_batches
         if batch.state in (BatchState.SENT, BatchState.ACKED) or _key(batch) in unseen
         for target in batch.targets
     )

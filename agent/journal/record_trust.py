@@ -33,7 +33,7 @@ class JournalKey(NamedTuple):
 
     @property
     def id(self) -> str:
-        """8 hex digits by which a key is named; they tell nothing of it."""
+        """8 hex digits by which a key is named; nothing of it follows from them."""
         return hmac.new(self.secret, b"rackwise key id", hashlib.sha256).hexdigest()[:8]
 
     def code(self, text: bytes) -> str:
@@ -55,7 +55,7 @@ class JournalTrust(NamedTuple):
     """Offset below which records without a code count too: those from before there was a key."""
 
     def signed(self, key: bytes, place: JournalPosition, value: bytes | None) -> str | None:
-        """What the code header says; None without a key. Codes of former keys let agents that have only those go on."""
+        """Value of the code header; None without a key. Codes of former keys let agents that have only those go on."""
         text = _text(self.cluster, key, place, value)
         return " ".join(f"{one.id}:{one.code(text)}" for one in self.keys) or None
 
@@ -100,7 +100,7 @@ class RecordVerifier:
         """Records with a valid code."""
 
     def weigh(self, offset: int, key: bytes, value: bytes | None, event_id: str, codes: str) -> VerifiedRecord:
-        """``event_id`` and ``codes`` are what its headers say, empty where there is none."""
+        """``event_id`` and ``codes`` are from its headers, empty where there is none."""
         place = place_of(event_id)
         if not self._trust.keys:
             return VerifiedRecord(place, None, current=not codes)
@@ -131,7 +131,7 @@ class RecordVerifier:
 
 
 def codes_by_key(codes: str) -> dict[str, str]:
-    """Key id -> code, of what a header says."""
+    """Key id -> code, in a header's value."""
     parts = (one.partition(":") for one in codes[:_MOST_CODES].split())
     return {name: code for name, colon, code in parts if colon and code.isascii()}
 
@@ -175,6 +175,6 @@ def distinct_ids(doubted: Iterable[RejectedRecord]) -> tuple[str, ...]:
 
 
 def _text(cluster: str, key: bytes, place: JournalPosition, value: bytes | None) -> bytes:
-    """What a code is over; lengths stand before what has any length, so that no two records have the same text."""
+    """What a code is over; lengths precede what has any length, so that no two records have the same text."""
     parts = (_DOMAIN, cluster.encode(), key, f"{place[0]}-{place[1]}".encode(), b"gone" if value is None else b"entry")
     return b"".join(len(part).to_bytes(4, "big") + part for part in (*parts, value or b""))

@@ -51,7 +51,7 @@ class IdentityMemo(Generic[T]):
         return made
 
     def put(self, sources: tuple[object, ...], made: T, size: int) -> None:
-        """Keep what was made of these objects."""
+        """Keep what was made of these objects; ``size`` in the values' own measure."""
         key = tuple(map(id, sources))
         with self._lock:
             former = self._found.pop(key, None)
@@ -75,7 +75,7 @@ _MOST_KEPT = 1_500_000
 
 
 class TargetManifest(NamedTuple):
-    """What a header says of the partitions of its plan."""
+    """Number, size and digest of a plan's partitions, in its header."""
 
     partitions: int
     parts: int
@@ -100,7 +100,7 @@ _PLANS: IdentityMemo[ReassignmentPlan] = IdentityMemo(_MOST_KEPT)
 
 
 def split_of(targets: tuple[ReassignmentTarget, ...]) -> TargetManifest:
-    """What a header says of these partitions; worked out once for the same tuple."""
+    """The header's manifest of these partitions; computed once for the same tuple."""
     return _SPLITS.of((targets,), lambda: _split(targets), lambda _: len(targets) + 1)
 
 
@@ -112,10 +112,10 @@ def part_writes(name: str, targets: tuple[ReassignmentTarget, ...]) -> tuple[Jou
 
 
 def header_value(plan: ReassignmentPlan) -> Mapping[str, Any]:
-    """Everything of a plan but its partitions, of which it says what `TargetManifest` has."""
+    """Everything of a plan but its partitions, of which it has the `TargetManifest`."""
     value = to_json(ReassignmentPlan, plan._replace(targets=()))
-    told = {name: one for name, one in value.items() if name not in NOT_SAID}
-    return {**told, **split_of(plan.targets)._asdict()}
+    written = {name: one for name, one in value.items() if name not in NOT_SAID}
+    return {**written, **split_of(plan.targets)._asdict()}
 
 
 def plan_in(entry: Entry, parts: Sequence[Entry]) -> ReassignmentPlan:
@@ -163,26 +163,26 @@ def _text(value: Mapping[str, Any]) -> bytes:
 
 def _plan(entry: Entry, parts: Sequence[Entry]) -> ReassignmentPlan:
     plan = from_json(ReassignmentPlan, {**entry.value, "targets": [], "dropped": 0})
-    told = from_json(TargetManifest, entry.value)
+    manifest = from_json(TargetManifest, entry.value)
     name = entry.key.partition("/")[2]
     if plan.proposal_id != name:
         raise UnreadableError(f"the record of plan {name[:80]} is of another plan")
-    if not (0 <= told.partitions <= MOST_TARGETS and 0 <= told.parts <= _MOST_PARTS):
-        told_of = f"{counted(told.partitions, 'partition')} in {counted(told.parts, 'record')}"
-        raise UnreadableError(f"plan {name[:80]}: its header counts {told_of}")
-    if plan.ended and not parts and told.parts:
-        return plan._replace(dropped=told.partitions)
-    wanted = [f"{TARGETS}/{name}/{number}" for number in range(1, told.parts + 1)]
+    if not (0 <= manifest.partitions <= MOST_TARGETS and 0 <= manifest.parts <= _MOST_PARTS):
+        announced = f"{counted(manifest.partitions, 'partition')} in {counted(manifest.parts, 'record')}"
+        raise UnreadableError(f"plan {name[:80]}: its header counts {announced}")
+    if plan.ended and not parts and manifest.parts:
+        return plan._replace(dropped=manifest.partitions)
+    wanted = [f"{TARGETS}/{name}/{number}" for number in range(1, manifest.parts + 1)]
     by_key = {part.key: part for part in parts}
     if by_key.keys() != set(wanted):
         there = len(by_key.keys() & set(wanted))
-        of = counted(told.parts, "record")
+        of = counted(manifest.parts, "record")
         raise UnreadableError(f"of the partitions of plan {name[:80]} the journal has {there} of {of}")
     ordered = tuple(by_key[key] for key in wanted)
     targets, digest, size = _READ.of(ordered, lambda: _joined(ordered), lambda found: len(found.targets) + 1)
-    if (digest, size, len(targets)) != (told.digest, told.bytes, told.partitions):
+    if (digest, size, len(targets)) != (manifest.digest, manifest.bytes, manifest.partitions):
         raise UnreadableError(f"the records of partitions of plan {name[:80]} are not those that it was accepted with")
-    _SPLITS.put((targets,), told, len(targets) + 1)
+    _SPLITS.put((targets,), manifest, len(targets) + 1)
     return plan._replace(targets=targets)
 
 

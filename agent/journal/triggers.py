@@ -81,7 +81,7 @@ class TriggerExpectation:
     """What was there before, and what is to come."""
 
     generation: int | None
-    """The highest generation that a member told; each rebalance raises it by one. None where no member told one."""
+    """The highest generation that a member sent; each rebalance raises it by one. None where no member sent one."""
     readers: tuple[str, ...]
     """Members of a consumer group, processes of an application."""
     holds: Mapping[str, tuple[str, ...]]
@@ -90,7 +90,7 @@ class TriggerExpectation:
     items: int
     """All of them."""
     gain: str = ""
-    """What it is good for and what it costs, as the proposal says it."""
+    """Its gain and its cost, as in the proposal."""
 
 
 class TriggerJudgement(NamedTuple):
@@ -259,7 +259,7 @@ def _read_all(rows: Iterable[Entry]) -> tuple[TriggerEntry, ...]:
 
 
 def _asked(entry: Entry) -> list[int]:
-    """When this was or may have been asked. Looked up for each proposal, so the few fields are read as they stand."""
+    """When this was or may have been asked. Looked up for each proposal, so the few fields are read as they are."""
     earlier = entry.value.get("earlier_ms")
     times = [at for at in earlier if isinstance(at, int)] if isinstance(earlier, list) else []
     if entry.value.get("effect") not in _HARMLESS:

@@ -55,28 +55,28 @@ _UNHEARD = (
 )
 
 
-def plan_advice(scene: PlanContext) -> tuple[list[AdvicePlan], Skipped]:
+def plan_advice(context: PlanContext) -> tuple[list[AdvicePlan], Skipped]:
     """All advice, and which findings were left out and why."""
     advised: Advised = []
     for advise in (_broker_racks, _selector, _client_racks, _upgrades, _drop_ins, _standbys, plan_throttles):
-        advised += advise(scene)
-    advised += change_assignors(scene)
+        advised += advise(context)
+    advised += change_assignors(context)
     plans = [item for item in advised if isinstance(item, AdvicePlan)]
     return plans, [skip for item in advised if not isinstance(item, AdvicePlan) for skip in item]
 
 
-def _broker_racks(scene: PlanContext) -> Advised:
-    findings = scene.found.of(FindingReason.BROKER_RACK_MISSING)
+def _broker_racks(context: PlanContext) -> Advised:
+    findings = context.found.of(FindingReason.BROKER_RACK_MISSING)
     who = tuple(sorted({finding.subject.name for finding in findings}, key=lambda name: (len(name), name)))
-    located = {str(b.id): b.rack.name for b in scene.snapshot.brokers if b.rack.silent and b.rack.name is not None}
+    located = {str(b.id): b.rack.name for b in context.snapshot.brokers if b.rack.silent and b.rack.name is not None}
     known = {located.get(name) for name in who}
     # What a locator knows of all of them need not be chosen.
-    choice = next((rack for rack in known if len(known) == 1 and rack), None) or racks_to_choose(scene.snapshot)
+    choice = next((rack for rack in known if len(known) == 1 and rack), None) or racks_to_choose(context.snapshot)
 
     def plan(ids: tuple[str, ...]) -> AdvicePlan:
         return AdvicePlan(
             subject_kind="cluster",
-            subject=scene.snapshot.cluster_id,
+            subject=context.snapshot.cluster_id,
             reason=ProposalReason.SET_BROKER_RACK,
             setting=BROKER_RACK,
             now=None,
@@ -90,17 +90,17 @@ def _broker_racks(scene: PlanContext) -> Advised:
     return unless_held(findings, plan)
 
 
-def _selector(scene: PlanContext) -> Advised:
-    findings = scene.found.of(FindingReason.SELECTOR_NOT_RACK_AWARE)
+def _selector(context: PlanContext) -> Advised:
+    findings = context.found.of(FindingReason.SELECTOR_NOT_RACK_AWARE)
     setting = REPLICA_SELECTOR
-    configs = {broker: of.get(setting) for broker, of in scene.snapshot.broker_configs.items()}
+    configs = {broker: of.get(setting) for broker, of in context.snapshot.broker_configs.items()}
     lacking = [broker for broker in sorted(configs) if configs[broker] != RACK_AWARE_SELECTOR]
     values = sorted({value for broker, value in configs.items() if broker in lacking and value})
 
     def plan(ids: tuple[str, ...]) -> AdvicePlan:
         return AdvicePlan(
             subject_kind="cluster",
-            subject=scene.snapshot.cluster_id,
+            subject=context.snapshot.cluster_id,
             reason=ProposalReason.SET_SELECTOR,
             setting=setting,
             now=", ".join(values) or None,
@@ -114,25 +114,25 @@ def _selector(scene: PlanContext) -> Advised:
     return unless_held(findings, plan)
 
 
-def _client_racks(scene: PlanContext) -> Advised:
+def _client_racks(context: PlanContext) -> Advised:
     """For members that send no rack, and for those that send one that no broker has."""
-    choice, racks = racks_to_choose(scene.snapshot), _broker_racks_of(scene.snapshot)
+    choice, racks = racks_to_choose(context.snapshot), _broker_racks_of(context.snapshot)
 
     def concerned(member: Member) -> bool:
         return _sends_no_rack(member) or is_away(member, racks)
 
     def plan(group: ReaderGroup, who: tuple[str, ...], ids: tuple[str, ...]) -> AdvicePlan:
-        told = sorted({str(m.rack.told or m.rack.name) for m in group.members if is_away(m, racks)})
+        sent_racks = sorted({str(m.rack.told or m.rack.name) for m in group.members if is_away(m, racks)})
         silent = any(map(_sends_no_rack, group.members))
-        meant = {likely_rack(rack, racks) for rack in told[:_GUESSED]} if len(told) <= _GUESSED else {None}
+        meant = {likely_rack(rack, racks) for rack in sent_racks[:_GUESSED]} if len(sent_racks) <= _GUESSED else {None}
         wanted = next((rack for rack in meant if len(meant) == 1 and rack and not silent), None) or choice
-        why = _UNHEARD if silent else f"no broker is in rack {listed(told)}, so none of their reads can be local"
+        why = _UNHEARD if silent else f"no broker is in rack {listed(sent_racks)}, so none of their reads can be local"
         return AdvicePlan(
             subject_kind="group",
             subject=group.id,
             reason=ProposalReason.SET_CLIENT_RACK,
             setting=CLIENT_RACK,
-            now=listed(told) or None,
+            now=listed(sent_racks) or None,
             wanted=wanted,
             line=f"client.rack={wanted}",
             why=why,
@@ -141,18 +141,18 @@ def _client_racks(scene: PlanContext) -> Advised:
         )
 
     reasons = (FindingReason.MEMBER_WITHOUT_RACK, FindingReason.MEMBER_IN_NO_BROKERS_RACK)
-    return _by_group(scene, reasons, concerned, plan)
+    return _by_group(context, reasons, concerned, plan)
 
 
 def _broker_racks_of(snapshot: Snapshot) -> tuple[str, ...]:
     return tuple(sorted({b.rack.name for b in snapshot.brokers if b.rack.name is not None}))
 
 
-def _upgrades(scene: PlanContext) -> Advised:
-    choice = racks_to_choose(scene.snapshot)
+def _upgrades(context: PlanContext) -> Advised:
+    choice = racks_to_choose(context.snapshot)
 
     def plan(group: ReaderGroup, who: tuple[str, ...], ids: tuple[str, ...]) -> AdvicePlan:
-        software = scene.limits.group(group.id).client_software_name
+        software = context.limits.group(group.id).client_software_name
         old = [member for member in group.members if is_too_old(member) and not python_library(member, software)]
         oldest = min(member.subscription_version or 0 for member in old)
         return AdvicePlan(
@@ -169,15 +169,15 @@ def _upgrades(scene: PlanContext) -> Advised:
             findings=ids,
         )
 
-    return _by_group(scene, (FindingReason.SUBSCRIPTION_TOO_OLD,), is_too_old, plan, python=False)
+    return _by_group(context, (FindingReason.SUBSCRIPTION_TOO_OLD,), is_too_old, plan, python=False)
 
 
-def _drop_ins(scene: PlanContext) -> Advised:
+def _drop_ins(context: PlanContext) -> Advised:
     """kafka-python and aiokafka send a rack in no version; an assignor of `assignors.clients` does it for them."""
-    choice = racks_to_choose(scene.snapshot)
+    choice = racks_to_choose(context.snapshot)
 
     def plan(group: ReaderGroup, who: tuple[str, ...], ids: tuple[str, ...]) -> AdvicePlan:
-        software = scene.limits.group(group.id).client_software_name
+        software = context.limits.group(group.id).client_software_name
         libraries = libraries_of([member for member in group.members if is_too_old(member)], software)
         return AdvicePlan(
             subject_kind="group",
@@ -192,11 +192,11 @@ def _drop_ins(scene: PlanContext) -> Advised:
             findings=ids,
         )
 
-    return _by_group(scene, (FindingReason.SUBSCRIPTION_TOO_OLD,), is_too_old, plan, python=True)
+    return _by_group(context, (FindingReason.SUBSCRIPTION_TOO_OLD,), is_too_old, plan, python=True)
 
 
 def _by_group(
-    scene: PlanContext,
+    context: PlanContext,
     reasons: tuple[FindingReason, ...],
     concerned: Callable[[Member], bool],
     plan: Callable[[ReaderGroup, tuple[str, ...], tuple[str, ...]], AdvicePlan],
@@ -207,16 +207,16 @@ def _by_group(
     advised: Advised = []
     by_group: dict[str, list[Finding]] = {}
     for reason in reasons:
-        for group_id, found in findings_by_group(scene, reason).items():
+        for group_id, found in findings_by_group(context, reason).items():
             by_group.setdefault(group_id, []).extend(found)
     for group_id, findings in sorted(by_group.items()):
-        group = scene.snapshot.groups[group_id]
+        group = context.snapshot.groups[group_id]
         if isinstance(group, OtherGroup):
             continue
-        if scene.limits.excludes_group(group_id):
+        if context.limits.excludes_group(group_id):
             advised.append([(finding.id, Unplanned.EXCLUDED) for finding in findings])
             continue
-        software = scene.limits.group(group_id).client_software_name
+        software = context.limits.group(group_id).client_software_name
         members = [member for member in group.members if concerned(member)]
         if python is not None:
             members = [member for member in members if (python_library(member, software) is not None) is python]
@@ -230,21 +230,21 @@ def _sends_no_rack(member: Member) -> bool:
     return member.rack.state is RackState.UNKNOWN and not is_too_old(member)
 
 
-def _standbys(scene: PlanContext) -> Advised:
+def _standbys(context: PlanContext) -> Advised:
     advised: Advised = []
-    for group_id, findings in findings_by_group(scene, FindingReason.COPIES_SHARE_RACK).items():
-        group = scene.snapshot.groups[group_id]
-        configured = scene.limits.group(group_id).rack_aware_assignment_tags
-        if scene.limits.excludes_group(group_id):
+    for group_id, findings in findings_by_group(context, FindingReason.COPIES_SHARE_RACK).items():
+        group = context.snapshot.groups[group_id]
+        configured = context.limits.group(group_id).rack_aware_assignment_tags
+        if context.limits.excludes_group(group_id):
             advised.append([(finding.id, Unplanned.EXCLUDED) for finding in findings])
         elif not isinstance(group, StreamsGroup) or group.kind is not GroupKind.CLASSIC_STREAMS or configured:
-            # KIP-1071 brokers have no released setting for it; and where tags are set, only the next rebalance tells.
+            # KIP-1071 brokers have no released setting for it; where tags are set, only the next rebalance shows it.
             advised.append([(finding.id, Unplanned.NO_LEVER) for finding in findings])
         else:
             # A tag by which no spread is asked for may be shared on purpose.
             asked = [finding for finding in findings if finding.severity is not FindingSeverity.INFO]
             advised.append([(f.id, Unplanned.MAY_BE_MEANT) for f in findings if f.severity is FindingSeverity.INFO])
-            advised += unless_held(asked, partial(_tags, group, scene.snapshot))
+            advised += unless_held(asked, partial(_tags, group, context.snapshot))
     return advised
 
 
@@ -288,13 +288,13 @@ class _Left(NamedTuple):
     values: tuple[str, ...]
 
 
-def plan_throttles(scene: PlanContext) -> Advised:
+def plan_throttles(context: PlanContext) -> Advised:
     """One advice for all brokers, and for all topics, on which the same settings are left."""
     advised: Advised = []
     alike: dict[tuple[str, tuple[str, ...]], list[_Left]] = {}
-    servers = bootstrap_of(scene.snapshot)
-    for finding in scene.found.of(FindingReason.THROTTLE_LEFT_BEHIND):
-        values = _values(finding, scene.snapshot)
+    servers = bootstrap_of(context.snapshot)
+    for finding in context.found.of(FindingReason.THROTTLE_LEFT_BEHIND):
+        values = _values(finding, context.snapshot)
         if finding.held:
             advised.append([(finding.id, Unplanned.HELD)])
         elif servers is None or not values or "*" in values.values():
@@ -305,7 +305,7 @@ def plan_throttles(scene: PlanContext) -> Advised:
             alike.setdefault((finding.subject.kind, tuple(values)), []).append(left)
     if servers is None:
         return advised
-    return [*advised, *(_advice(kind, keys, left, scene.snapshot, servers) for (kind, keys), left in alike.items())]
+    return [*advised, *(_advice(kind, keys, left, context.snapshot, servers) for (kind, keys), left in alike.items())]
 
 
 def _values(finding: Finding, snapshot: Snapshot) -> dict[str, str]:

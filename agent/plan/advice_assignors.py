@@ -42,11 +42,11 @@ from agent.values.snapshot import (
 Advised = list[AdvicePlan | Skipped]
 
 
-def findings_by_group(scene: PlanContext, reason: FindingReason) -> dict[str, list[Finding]]:
+def findings_by_group(context: PlanContext, reason: FindingReason) -> dict[str, list[Finding]]:
     """Group -> its findings of that reason, also those about its members and tasks; groups that are gone left out."""
     by_group: dict[str, list[Finding]] = {}
-    for finding in scene.found.of(reason):
-        group_id = group_of(finding.subject, scene.snapshot)
+    for finding in context.found.of(reason):
+        group_id = group_of(finding.subject, context.snapshot)
         if group_id is not None:
             by_group.setdefault(group_id, []).append(finding)
     return dict(sorted(by_group.items()))
@@ -81,22 +81,22 @@ def racks_to_choose(snapshot: Snapshot) -> str:
 STRATEGY = "rack.aware.assignment.strategy=min_traffic"
 
 
-def change_assignors(scene: PlanContext) -> Advised:
+def change_assignors(context: PlanContext) -> Advised:
     """Advice for every group with a gap whose assignor, or whole kind, ignores racks."""
     advised: Advised = []
-    groups, assessments = scene.snapshot.groups.get, scene.detection.assessments.get
-    for group_id, answers in scene.improvable.items():
+    groups, assessments = context.snapshot.groups.get, context.detection.assessments.get
+    for group_id, answers in context.improvable.items():
         group = groups(group_id)
-        if group is None or isinstance(group, OtherGroup) or not _blind(group, scene):
+        if group is None or isinstance(group, OtherGroup) or not _blind(group, context):
             continue
         assessment = assessments(group_id)
         if assessment is None or not assessment.improvable:
             continue
-        why_not = _why_not(group, assessment, scene, held=answers.held)
+        why_not = _why_not(group, assessment, context, held=answers.held)
         if why_not is not None:
             advised.append([(name, why_not) for name in answers.ids])
         else:
-            advised.append(_advice(group, assessment, answers.ids, scene))
+            advised.append(_advice(group, assessment, answers.ids, context))
     return advised
 
 
@@ -112,22 +112,22 @@ def assignor_lines(group: ReaderGroup, limits: Limits, racks: str) -> tuple[str,
     return drop_ins or (f"partition.assignment.strategy={COOPERATIVE_STICKY_CLASS}",)
 
 
-def _blind(group: ReaderGroup, scene: PlanContext) -> bool:
+def _blind(group: ReaderGroup, context: PlanContext) -> bool:
     if group.kind in COORDINATOR_KINDS:
         return True
     if isinstance(group, ConsumerGroup):
         return group.assignor in RACK_BLIND_ASSIGNORS
-    return scene.limits.group(group.id).rack_aware_assignment_strategy == NO_STRATEGY
+    return context.limits.group(group.id).rack_aware_assignment_strategy == NO_STRATEGY
 
 
-def _why_not(group: ReaderGroup, assessment: Assessment, scene: PlanContext, *, held: bool) -> Unplanned | None:
+def _why_not(group: ReaderGroup, assessment: Assessment, context: PlanContext, *, held: bool) -> Unplanned | None:
     if held:
         return Unplanned.HELD
-    if scene.limits.excludes_group(group.id):
+    if context.limits.excludes_group(group.id):
         return Unplanned.EXCLUDED
-    if any(copy.role is TaskRole.WARMUP for copy in scene.snapshot.copies.get(group.id, ())):
+    if any(copy.role is TaskRole.WARMUP for copy in context.snapshot.copies.get(group.id, ())):
         return Unplanned.UNSTABLE  # the gap is that of a scale-out which is still on its way
-    if not optimum_worth(assessment, scene.limits):
+    if not optimum_worth(assessment, context.limits):
         return Unplanned.BELOW_THRESHOLD
     return None
 
@@ -146,9 +146,9 @@ def _measured(assessment: Assessment) -> str:
     )
 
 
-def _advice(group: ReaderGroup, assessment: Assessment, ids: tuple[str, ...], scene: PlanContext) -> AdvicePlan:
+def _advice(group: ReaderGroup, assessment: Assessment, ids: tuple[str, ...], context: PlanContext) -> AdvicePlan:
     measured = _measured(assessment)
-    libraries = libraries_of(group.members, scene.limits.group(group.id).client_software_name)
+    libraries = libraries_of(group.members, context.limits.group(group.id).client_software_name)
     reason, now = ProposalReason.CHANGE_ASSIGNOR, group.assignor
     if group.kind in COORDINATOR_KINDS:
         setting, wanted, now = GROUP_PROTOCOL, CLASSIC_GROUP, group.kind.value
@@ -172,7 +172,7 @@ def _advice(group: ReaderGroup, assessment: Assessment, ids: tuple[str, ...], sc
         setting=setting,
         now=now,
         wanted=wanted,
-        line="\n".join(assignor_lines(group, scene.limits, racks_to_choose(scene.snapshot))),
+        line="\n".join(assignor_lines(group, context.limits, racks_to_choose(context.snapshot))),
         why=why,
         who=tuple(sorted({member.client_id for member in group.members})),
         findings=ids,

@@ -63,14 +63,14 @@ class AssignmentGain(NamedTuple):
 
 
 def passes_thresholds(gained: float, total: float, limits: Limits, bytes_per_s: float | None = None) -> bool:
-    """True when a gain passes every threshold that can be judged; unknown bytes fail none."""
+    """True when a gain of so many of ``total`` reads passes every threshold; unknown bytes fail none."""
     if gained < max(1, limits.gain.min_partitions) or gained < limits.gain.min_share * total:
         return False
     return bytes_per_s is None or bytes_per_s >= limits.gain.min_bytes_per_s
 
 
 def worth_bytes(bytes_per_s: float, total: float, limits: Limits) -> bool:
-    """The same for a gain in bytes per second; ``min_gain_share`` is then a share of the bytes."""
+    """The same for a gain of ``total``, both bytes per second; ``min_gain_share`` is then a share of the bytes."""
     return bytes_per_s >= max(LEAST_GAIN, limits.gain.min_share * total, limits.gain.min_bytes_per_s)
 
 
@@ -106,40 +106,40 @@ def assessed_locality(
     group: ReaderGroup, assessment: Assessment | None, snapshot: Snapshot, memo: Memo
 ) -> GroupLocality:
     """The same, as the group's assessment has it already."""
-    ground = None if assessment is None else assessment.ground
-    return group_ground(group, snapshot, memo) if ground is None else ground
+    locality = None if assessment is None else assessment.ground
+    return group_ground(group, snapshot, memo) if locality is None else locality
 
 
 def wanted_reads(
-    group: ReaderGroup, assessment: Assessment, ground: GroupLocality, given: PredictedAssignment | None
+    group: ReaderGroup, assessment: Assessment, locality: GroupLocality, given: PredictedAssignment | None
 ) -> Reads | None:
     """Partitions by reader as predicted, else at the optimum; None without both."""
     if given is not None:
-        return given_reads(group, ground, given)
-    return None if assessment.result is None else optimal_reads(group, ground, assessment.result)
+        return given_reads(group, locality, given)
+    return None if assessment.result is None else optimal_reads(group, locality, assessment.result)
 
 
-def given_reads(group: ReaderGroup, ground: GroupLocality, given: PredictedAssignment) -> Reads:
+def given_reads(group: ReaderGroup, locality: GroupLocality, given: PredictedAssignment) -> Reads:
     """Partitions by reader in that assignment, hidden topics left out."""
     return [
-        (ground.bits.reader(reader.rack), [p for p in given.reads.get(reader.id, ()) if p.topic in ground.masks])
+        (locality.bits.reader(reader.rack), [p for p in given.reads.get(reader.id, ()) if p.topic in locality.masks])
         for reader in group.readers
     ]
 
 
 def assignment_gain(
-    group: ReaderGroup, assessment: Assessment, ground: GroupLocality, given: PredictedAssignment | None
+    group: ReaderGroup, assessment: Assessment, locality: GroupLocality, given: PredictedAssignment | None
 ) -> AssignmentGain | None:
     """Effect of the predicted assignment, else of the optimum; None without both."""
-    then = wanted_reads(group, assessment, ground, given)
+    then = wanted_reads(group, assessment, locality, given)
     if then is None:
         return None
-    now = current_reads(group, ground)
-    before, after = count_reads(now, ground.masks), count_reads(then, ground.masks)
+    now = current_reads(group, locality)
+    before, after = count_reads(now, locality.masks), count_reads(then, locality.masks)
     rates = assessment.weighing.rates if assessment.weighing is not None else None
     if rates is None or not _covered(rates, now, then):
         return AssignmentGain(MeasureGain(before[0], after[0]), MeasureGain(before[1], after[1]))
-    bytes_before, bytes_after = weigh(now, ground.masks, rates), weigh(then, ground.masks, rates)
+    bytes_before, bytes_after = weigh(now, locality.masks, rates), weigh(then, locality.masks, rates)
     kafka, read = zip(before, after, bytes_before, bytes_after, strict=True)
     return AssignmentGain(MeasureGain(*kafka), MeasureGain(*read))
 
@@ -157,19 +157,19 @@ def group_rates(
 def crossing_bytes(
     group: ReaderGroup,
     assessment: Assessment,
-    ground: GroupLocality,
+    locality: GroupLocality,
     snapshot: Snapshot,
     given: PredictedAssignment | None = None,
 ) -> tuple[float, float] | None:
     """Bytes per second really read across racks before and after either; None when a rate or rack is unknown."""
-    rates = group_rates(assessment, [snapshot.topics[name] for name in ground.masks], snapshot)
-    then = wanted_reads(group, assessment, ground, given)
+    rates = group_rates(assessment, [snapshot.topics[name] for name in locality.masks], snapshot)
+    then = wanted_reads(group, assessment, locality, given)
     if rates is None or then is None:
         return None
-    now = current_reads(group, ground)
+    now = current_reads(group, locality)
     if not _covered(rates, now, then):
         return None
-    before, after = weigh(now, ground.masks, rates)[1], weigh(then, ground.masks, rates)[1]
+    before, after = weigh(now, locality.masks, rates)[1], weigh(then, locality.masks, rates)[1]
     return None if before.unknown or after.unknown else (before.total - before.local, after.total - after.local)
 
 
@@ -241,28 +241,28 @@ def group_comparison(  # noqa: PLR0917 (a group, what is known of it, and the wo
             group_id=group.id, kind=group.kind, now=None, own=None, optimum=None, worth=f"It cannot be judged: {why}.",
             prediction=prediction,
         )  # fmt: skip
-    ground = assessed_locality(group, assessment, snapshot, memo if memo is not None else Memo())
-    rate_of = group_rates(assessment, [snapshot.topics[name] for name in ground.masks], snapshot)
+    locality = assessed_locality(group, assessment, snapshot, memo if memo is not None else Memo())
+    rate_of = group_rates(assessment, [snapshot.topics[name] for name in locality.masks], snapshot)
     given = prediction.settled if prediction is not None else None
-    now = current_reads(group, ground)
+    now = current_reads(group, locality)
 
     def column(reads: Reads, moved: int) -> tuple[ComparisonColumn, LocalityCounts, LocalityRates | None]:
-        tally, read = count_reads(reads, ground.masks)
+        tally, read = count_reads(reads, locality.masks)
         if rate_of is None or not all(p in rate_of for _, partitions in reads for p in partitions):
             return ComparisonColumn(tally.crossing, tally.unknown, None, moved, tally.total, None), tally, None
-        kafka, weighed = weigh(reads, ground.masks, rate_of)
+        kafka, weighed = weigh(reads, locality.masks, rate_of)
         in_bytes = None if read.unknown or weighed.unknown else weighed.total - weighed.local
-        usd = crossing_usd_per_day(reads, ground, in_bytes, rate_of, snapshot, limits)
+        usd = crossing_usd_per_day(reads, locality, in_bytes, rate_of, snapshot, limits)
         return ComparisonColumn(tally.crossing, tally.unknown, in_bytes, moved, tally.total, usd), tally, kafka
 
     first, now_tally, now_bytes = column(now, 0)
     own, gained, saved, left = None, 0, None, None
     if given is not None:
-        own, own_tally, own_bytes = column(given_reads(group, ground, given), moved_by(group, given))
+        own, own_tally, own_bytes = column(given_reads(group, locality, given), moved_by(group, given))
         gained = min(now_tally.crossing - own_tally.crossing, gain(now_tally, own_tally))
         if now_bytes is not None and own_bytes is not None:
             saved, left = gained_bytes(now_bytes, own_bytes), own_bytes.total - own_bytes.local - own_bytes.unknown
-    best = now if assessment.result is None else optimal_reads(group, ground, assessment.result)
+    best = now if assessment.result is None else optimal_reads(group, locality, assessment.result)
     return GroupComparison(
         group_id=group.id,
         kind=group.kind,
@@ -390,7 +390,7 @@ _ELSEWHERE = "(no broker's)"
 
 def crossing_usd_per_day(  # noqa: PLR0917 (an assignment, what is known of it, and the world)
     reads: Reads,
-    ground: GroupLocality,
+    locality: GroupLocality,
     crossing_bytes_per_s: float | None,
     rates: Mapping[TopicPartition, float],
     snapshot: Snapshot,
@@ -401,12 +401,12 @@ def crossing_usd_per_day(  # noqa: PLR0917 (an assignment, what is known of it, 
         return None
     if not limits.price.between:
         return None if limits.price.usd_per_gb is None else priced(crossing_bytes_per_s, limits.price.usd_per_gb)
-    names = {bit: name for name, bit in ground.bits.bit_of.items()}
+    names = {bit: name for name, bit in locality.bits.bit_of.items()}
     readers = [
         RackReads(partition, names.get(bit, _ELSEWHERE) if bit else None)
         for bit, partitions in reads
         for partition in partitions
     ]
-    states = states_of(snapshot.topics[name] for name in ground.masks)
+    states = states_of(snapshot.topics[name] for name in locality.masks)
     racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name}
-    return usd_per_day(read_flows(readers, states, racks, rates, selector=ground.bits.selector_is_rack_aware), limits)
+    return usd_per_day(read_flows(readers, states, racks, rates, selector=locality.bits.selector_is_rack_aware), limits)

@@ -112,7 +112,7 @@ def balance_leaders(options: Options) -> dict[TopicPartition, str]:
     """Partition -> the new rack of its preferred leader."""
     board = _Board(options)
     while (chain := board.shortest_chain()) is not None:
-        board.hand_on(chain)
+        board.move_leaders(chain)
     return board.changed()
 
 
@@ -121,7 +121,7 @@ def fewest_changes(options: Options) -> int:
     shares = _Shares(options)
     too_many = too_few = 0
     for rack in {*shares.leads, *shares.replicas}:
-        fair = shares.replicas[rack] * shares.led
+        fair = shares.replicas[rack] * shares.leader_count
         too_many += max(0, shares.leads[rack] + -fair // shares.held)
         too_few += max(0, fair // shares.held - shares.leads[rack])
     return max(too_many, too_few)
@@ -131,12 +131,12 @@ class _Shares:
     def __init__(self, options: Options) -> None:
         self.leads = Counter(option.rack for option in options.values() if option.rack is not None)
         self.replicas = Counter(rack for option in options.values() for rack in option.replicas)
-        self.led = sum(self.leads.values())
+        self.leader_count = sum(self.leads.values())
         self.held = sum(self.replicas.values()) or 1
 
     def surplus(self, rack: str) -> int:
         """Leaders above the share, in units of 1 / ``held``: one leader more or less is ``held`` units."""
-        return self.leads[rack] * self.held - self.replicas[rack] * self.led
+        return self.leads[rack] * self.held - self.replicas[rack] * self.leader_count
 
 
 class _Board:
@@ -167,7 +167,7 @@ class _Board:
                 ring = reached
         return None
 
-    def hand_on(self, chain: list[str]) -> None:
+    def move_leaders(self, chain: list[str]) -> None:
         """Move one leader along every arc of the chain."""
         moved = [(self._arcs[giver, taker][0], taker) for giver, taker in pairwise(chain)]
         for partition, taker in moved:
@@ -234,25 +234,25 @@ class LeaderCounts:
         preferred = (self.preferred(state) for state in states)
         self.of_broker = Counter(broker for broker in preferred if broker is not None)
         self.of_rack = self._by_rack(self.of_broker)
-        self._led_before, self._led_before_in = self.of_broker.copy(), self.of_rack.copy()
+        self._before, self._before_in = self.of_broker.copy(), self.of_rack.copy()
         held_by_broker = Counter(broker for state in states for broker in state.replicas if broker not in gone)
-        led, replicas = sum(self.of_rack.values()), sum(held_by_broker.values()) or 1
+        leaders, replicas = sum(self.of_rack.values()), sum(held_by_broker.values()) or 1
         self._most_of_broker = {
-            broker: -int(-(1 + limits.detect.leader_skew_share) * led * count // replicas)
+            broker: -int(-(1 + limits.detect.leader_skew_share) * leaders * count // replicas)
             for broker, count in held_by_broker.items()
         }
         self._most_of_rack = {
-            rack: int((count / replicas + limits.detect.leader_skew_share) * led)
+            rack: int((count / replicas + limits.detect.leader_skew_share) * leaders)
             for rack, count in self._by_rack(held_by_broker).items()
         }
 
     def most_even(self) -> tuple[dict[int, int], dict[str, int]]:
         """How many each broker and each rack may lead and be no worse than before the plan, or than an even share."""
-        led, racks = sum(self.of_broker.values()), Counter(self.rack_of[broker] for broker in self.may_lead)
+        leaders, racks = sum(self.of_broker.values()), Counter(self.rack_of[broker] for broker in self.may_lead)
         brokers = racks.total() or 1
         return (
-            {broker: max(self._led_before[broker], -(-led // brokers)) for broker in self.may_lead},
-            {rack: max(self._led_before_in[rack], -(-led * count // brokers)) for rack, count in racks.items()},
+            {broker: max(self._before[broker], -(-leaders // brokers)) for broker in self.may_lead},
+            {rack: max(self._before_in[rack], -(-leaders * count // brokers)) for rack, count in racks.items()},
         )
 
     def room(self, open_ones: Counter[int], *, hard: bool) -> LeaderCapacity:

@@ -41,29 +41,29 @@ _Wanted = tuple[int, PartitionState, list[int]]
 
 
 def follow_readers(
-    scene: PlanContext, seats: LeaderCounts, taken: set[TopicPartition]
+    context: PlanContext, seats: LeaderCounts, taken: set[TopicPartition]
 ) -> tuple[list[PlacementPlan], Skipped]:
     """New orders of replicas, topic by topic; partitions that are taken already are left alone."""
-    if scene.snapshot.selector_is_rack_aware is not False:
+    if context.snapshot.selector_is_rack_aware is not False:
         return [], []
-    answers = addressed_findings(scene.found.of(FindingReason.SELECTOR_NOT_RACK_AWARE))
+    answers = addressed_findings(context.found.of(FindingReason.SELECTOR_NOT_RACK_AWARE))
     if answers is None:
         return [], []
     if answers.held:
         return [], [(name, Unplanned.HELD) for name in answers.ids]
     plans: list[PlacementPlan] = []
     skipped: Skipped = []
-    for name, groups in groups_by_topic(scene.snapshot, scene.memo).items():
-        topic = scene.snapshot.topics.get(name)
-        if topic is None or left_out(topic, scene.limits):
+    for name, groups in groups_by_topic(context.snapshot, context.memo).items():
+        topic = context.snapshot.topics.get(name)
+        if topic is None or left_out(topic, context.limits):
             continue
-        readers = scene.memo.of(("readers", name), (topic, *groups), partial(readers_of, topic, groups))
-        column = scene.snapshot.weighed.topics.get(name, ())
-        wanted, unsure = _sure(_wanted(topic, readers, seats, taken, column), seats, scene.held)
+        readers = context.memo.of(("readers", name), (topic, *groups), partial(readers_of, topic, groups))
+        column = context.snapshot.weighed.topics.get(name, ())
+        wanted, unsure = _sure(_wanted(topic, readers, seats, taken, column), seats, context.held)
         skipped += unsure
         if not wanted:
             continue
-        if not _is_worth(wanted, readers, column, scene.limits):
+        if not _is_worth(wanted, readers, column, context.limits):
             skipped.append((f"topic/{name}", Unplanned.BELOW_THRESHOLD))
             continue
         changes = _within_limits(wanted, seats)
@@ -182,35 +182,35 @@ ByPartition = Mapping[TopicPartition, PartitionReaders]
 """Partition -> its readers."""
 
 
-def place_leaders(scene: PlanContext, busy: Iterable[TopicPartition]) -> tuple[list[PlacementPlan], Skipped]:
+def place_leaders(context: PlanContext, busy: Iterable[TopicPartition]) -> tuple[list[PlacementPlan], Skipped]:
     """New orders of replicas, evenness first, readers second; ``busy`` partitions are planned for otherwise."""
-    skew = scene.found.of(FindingReason.LEADER_SKEW)
-    if not skew and scene.snapshot.selector_is_rack_aware is not False:
+    skew = context.found.of(FindingReason.LEADER_SKEW)
+    if not skew and context.snapshot.selector_is_rack_aware is not False:
         return [], []
-    taken = {*busy, *scene.snapshot.reassignments}
-    seats = LeaderCounts(scene.snapshot, scene.held, scene.limits, gone_brokers(scene.found))
-    plans, skipped = _make_even(scene, skew, seats, taken)
-    more, left = follow_readers(scene, seats, taken)
-    if scene.limits.plan.keep_leaders:
+    taken = {*busy, *context.snapshot.reassignments}
+    seats = LeaderCounts(context.snapshot, context.held, context.limits, gone_brokers(context.found))
+    plans, skipped = _make_even(context, skew, seats, taken)
+    more, left = follow_readers(context, seats, taken)
+    if context.limits.plan.keep_leaders:
         names = {name for plan in plans + more for name in (f"topic/{plan.topic}", *plan.findings)}
         return [], skipped + left + [(name, Unplanned.KEEPS_LEADERS) for name in sorted(names)]
     return plans + more, skipped + left
 
 
 def _make_even(
-    scene: PlanContext, skew: list[Finding], seats: LeaderCounts, taken: set[TopicPartition]
+    context: PlanContext, skew: list[Finding], seats: LeaderCounts, taken: set[TopicPartition]
 ) -> tuple[list[PlacementPlan], Skipped]:
-    """Topics that are uneven by themselves first, then the cluster as it would be by then."""
+    """Topics that are uneven by themselves first, then the cluster as it would be after them."""
     skipped: Skipped = [(finding.id, Unplanned.HELD) for finding in skew if finding.held]
     scopes: list[tuple[Finding, list[PartitionState]]] = []
     for finding in sorted((f for f in skew if not f.held), key=lambda f: (f.subject.kind != "topic", f.id)):
-        scope = _scope(finding, scene, taken)
+        scope = _scope(finding, context, taken)
         if scope:
             scopes.append((finding, scope))
         else:
             skipped.append((finding.id, Unplanned.EXCLUDED))
     names = sorted({state.id.topic for _, scope in scopes for state in scope})
-    readers = known_readers(names, scene.snapshot, scene.memo)
+    readers = known_readers(names, context.snapshot, context.memo)
     leaders: dict[TopicPartition, int] = {}
     answers: dict[str, set[str]] = {}
     for finding, scope in scopes:
@@ -226,15 +226,15 @@ def _make_even(
     return _plans(changes, scopes, answers, seats), skipped
 
 
-def _scope(finding: Finding, scene: PlanContext, taken: set[TopicPartition]) -> list[PartitionState]:
-    topics: Iterable[TopicState] = scene.snapshot.topics.values()
+def _scope(finding: Finding, context: PlanContext, taken: set[TopicPartition]) -> list[PartitionState]:
+    topics: Iterable[TopicState] = context.snapshot.topics.values()
     if finding.subject.kind == "topic":
-        topic = scene.snapshot.topics.get(finding.subject.name)
+        topic = context.snapshot.topics.get(finding.subject.name)
         topics = [topic] if topic is not None else []
     return [
         state
         for topic in topics
-        if not left_out(topic, scene.limits)
+        if not left_out(topic, context.limits)
         for state in topic.partitions
         if state.id not in taken and state.replicas
     ]
@@ -265,8 +265,8 @@ def _even(
         ]
         for state in open_ones
     ]
-    led = Counter(racks.get(name, of.rack or "") for name, of in options.items() if of.rack is not None)
-    room = seats.room(Counter(now.values()), hard=True)._replace(racks=led)
+    leaders_of_rack = Counter(racks.get(name, of.rack or "") for name, of in options.items() if of.rack is not None)
+    room = seats.room(Counter(now.values()), hard=True)._replace(racks=leaders_of_rack)
     chosen = dict(zip(now, optimal_leaders(candidates, room), strict=True))
     changed = {name: broker for name, broker in chosen.items() if broker != now[name]}
     topics = {name.topic for name in changed}

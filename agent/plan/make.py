@@ -27,9 +27,9 @@ from agent.values.snapshot import Snapshot
 def make_plan(snapshot: Snapshot, detection: DetectionResult, limits: Limits, memo: Memo | None) -> Plan:
     """The plan: all worthwhile changes, and the findings left out with their reasons."""
     memo = memo if memo is not None else Memo()
-    found = plan_context(snapshot, detection, limits, memo)
-    predictions = predict_groups(worth_predicting(found), snapshot, limits, memo)
-    looked_at = found._replace(predictions=predictions)
+    context = plan_context(snapshot, detection, limits, memo)
+    predictions = predict_groups(worth_predicting(context), snapshot, limits, memo)
+    looked_at = context._replace(predictions=predictions)
     placing = looked_at._replace(snapshot=settled(snapshot))
     spread, skipped = mend_spread(placing)
     leaders, without_leader = place_leaders(placing, (change.id for plan in spread for change in plan.changes))
@@ -109,8 +109,8 @@ def _fitting(plan: PlacementPlan) -> int:
     for count, change in enumerate(plan.changes):
         name = len(str(change.id))
         rows = 2 * (name + _ROW_BYTES) + sum(len(str(broker)) + 1 for broker in (*change.before, *change.after))
-        led = change.after[0] != change.before[0]
-        moves = (led + len(set(change.after) - set(change.before))) * (name + _MOVE_BYTES)
+        leader_moves = change.after[0] != change.before[0]
+        moves = (leader_moves + len(set(change.after) - set(change.before))) * (name + _MOVE_BYTES)
         left -= rows + moves
         if left < 0:
             return max(1, count)

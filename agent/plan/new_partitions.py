@@ -391,7 +391,7 @@ def _spread(asked: _Asked, replicas: Iterable[tuple[int, ...]], snapshot: Snapsh
     before = _standing(asked, snapshot)
     taking = [broker.id for broker in takers(snapshot) if broker.accepts]
     held = Counter(broker for of in rows for broker in of)
-    led = Counter(of[0] for of in rows)
+    leaders = Counter(of[0] for of in rows)
 
     def ends(old: Mapping[int, int], new: Mapping[int, int]) -> tuple[int, int]:
         sums = [old.get(broker, 0) + new.get(broker, 0) for broker in taking]
@@ -401,9 +401,9 @@ def _spread(asked: _Asked, replicas: Iterable[tuple[int, ...]], snapshot: Snapsh
         most_in_a_rack=max(fullest),
         against_the_rule=sum(count > rule for count in fullest),
         topic_replicas=ends(before.topic_replicas, held),
-        topic_leaders=ends(before.topic_leaders, led),
+        topic_leaders=ends(before.topic_leaders, leaders),
         cluster_replicas=ends(before.replicas, held),
-        cluster_leaders=ends(before.leaders, led),
+        cluster_leaders=ends(before.leaders, leaders),
     )
 
 

@@ -45,15 +45,15 @@ def with_new_leaders(
     lists: Mapping[TopicPartition, List],
     states: Iterable[PartitionState],
     brokers: Iterable[ReplicaBroker],
-    scene: PlanContext,
+    context: PlanContext,
     readers: Mapping[TopicPartition, PartitionReaders],
 ) -> dict[TopicPartition, List]:
     """The lists, with another leader where the preferred one changes."""
-    gone = frozenset[int]() if scene.limits.plan.keep_leaders else gone_brokers(scene.found)
-    changed = {state.id: state for state in states if state.id in lists and _led_anew(state, lists[state.id], gone)}
+    gone = frozenset[int]() if context.limits.plan.keep_leaders else gone_brokers(context.found)
+    changed = {state.id: state for state in states if state.id in lists and _new_leader(state, lists[state.id], gone)}
     if not changed:
         return dict(lists)
-    seats = LeaderCounts(scene.snapshot, scene.held, scene.limits)
+    seats = LeaderCounts(context.snapshot, context.held, context.limits)
     ways = {name: _orders(state, lists[name], seats) for name, state in changed.items()}
     ways = {name: of for name, of in ways.items() if of}
     room = seats.room(Counter(changed[name].replicas[0] for name in ways), hard=False)
@@ -67,14 +67,14 @@ def with_new_leaders(
     return {**lists, **{name: ways[name][leader] for name, leader in chosen.items()}}
 
 
-def _led_anew(state: PartitionState, after: List, gone: frozenset[int]) -> bool:
+def _new_leader(state: PartitionState, after: List, gone: frozenset[int]) -> bool:
     return after[0] != state.replicas[0] or (after[0] in gone and after != state.replicas)
 
 
 def _orders(state: PartitionState, after: List, seats: LeaderCounts) -> _Ways:
     """Led by an in-sync replica that stays or, as they are in sync by the end, by a new one."""
     able = [b for b in after if b in seats.may_lead and (b in state.isr or b not in state.replicas)]
-    return {broker: _led_by(after, broker) for broker in able}
+    return {broker: _with_leader(after, broker) for broker in able}
 
 
 def _elsewhere(
@@ -89,7 +89,7 @@ def _elsewhere(
         for taker, rack in takers.items():
             fits = rack == rack_of[new] or (not alone and held[rack] < most)
             if fits and taker not in after and taker not in state.replicas:
-                yield taker, _led_by(tuple(taker if broker == new else broker for broker in after), taker)
+                yield taker, _with_leader(tuple(taker if broker == new else broker for broker in after), taker)
 
 
 def _choose(
@@ -127,7 +127,7 @@ def _exceeds(leaders: Iterable[int], room: LeaderCapacity) -> bool:
     )
 
 
-def _led_by(replicas: List, leader: int) -> List:
+def _with_leader(replicas: List, leader: int) -> List:
     order = list(replicas)
     place = order.index(leader)
     order[0], order[place] = order[place], order[0]
@@ -145,30 +145,30 @@ class TopicRepair(NamedTuple):
     findings: tuple[str, ...]
 
 
-def mend_spread(scene: PlanContext) -> tuple[list[PlacementPlan], Skipped]:
+def mend_spread(context: PlanContext) -> tuple[list[PlacementPlan], Skipped]:
     """New replica lists for topics whose replicas share racks, and skipped findings with their reasons."""
-    snapshot = scene.snapshot
-    wanted, skipped = _wanted(scene)
+    snapshot = context.snapshot
+    wanted, skipped = _wanted(context)
     if not wanted:
         return [], skipped
-    brokers = tuple(_broker(broker, scene.held) for broker in snapshot.brokers)
+    brokers = tuple(_broker(broker, context.held) for broker in snapshot.brokers)
     touched = tuple(state for topic in wanted for state in topic.partitions)
-    readers = known_readers([topic.topic for topic in wanted], snapshot, scene.memo)
+    readers = known_readers([topic.topic for topic in wanted], snapshot, context.memo)
     there = frozenset(broker.id for broker in snapshot.brokers if broker.alive and not broker.fenced)
     nearby = {} if snapshot.selector_is_rack_aware is False else readers
     sets = tuple(_replica_set(state, there, nearby.get(state.id)) for state in touched)
-    result = scene.memo.of(("spread",), (brokers, sets, snapshot.topics), partial(_solve, brokers, sets, snapshot))
-    lists = with_new_leaders(result.replicas, touched, brokers, scene, readers)
-    room, stuck = rack_room(snapshot.brokers, scene.held), {bad.id for bad in result.infeasible}
+    result = context.memo.of(("spread",), (brokers, sets, snapshot.topics), partial(_solve, brokers, sets, snapshot))
+    lists = with_new_leaders(result.replicas, touched, brokers, context, readers)
+    room, stuck = rack_room(snapshot.brokers, context.held), {bad.id for bad in result.infeasible}
     skipped += [
         (f"topic/{state.id}", Unplanned.INFEASIBLE)
         for state in touched
         if state.id in stuck or crowding(lists.get(state.id, state.replicas), room) is not None
     ]
-    if scene.limits.plan.keep_leaders:
-        led_anew = [s for s in touched if lists.get(s.id, s.replicas)[0] != s.replicas[0]]
-        lists = {name: lists[name] for name in lists.keys() - {state.id for state in led_anew}}
-        skipped += [(f"topic/{state.id}", Unplanned.KEEPS_LEADERS) for state in led_anew]
+    if context.limits.plan.keep_leaders:
+        new_leaders = [s for s in touched if lists.get(s.id, s.replicas)[0] != s.replicas[0]]
+        lists = {name: lists[name] for name in lists.keys() - {state.id for state in new_leaders}}
+        skipped += [(f"topic/{state.id}", Unplanned.KEEPS_LEADERS) for state in new_leaders]
     plans = [_plan(topic, lists, snapshot, optimal=result.optimal) for topic in wanted]
     return [plan for plan in plans if plan.changes], skipped
 
@@ -184,11 +184,11 @@ def partition_of(finding: Finding) -> TopicPartition | None:
     return TopicPartition(finding.subject.name, int(number)) if number.isdecimal() else None
 
 
-def _wanted(scene: PlanContext) -> tuple[list[TopicRepair], Skipped]:
-    snapshot, limits = scene.snapshot, scene.limits
+def _wanted(context: PlanContext) -> tuple[list[TopicRepair], Skipped]:
+    snapshot, limits = context.snapshot, context.limits
     sure = {broker.id for broker in snapshot.brokers if broker.rack.state is RackState.KNOWN}
     by_topic: dict[str, list[Finding]] = {}
-    for finding in scene.found.of(FindingReason.REPLICAS_SHARE_RACK):
+    for finding in context.found.of(FindingReason.REPLICAS_SHARE_RACK):
         by_topic.setdefault(finding.subject.name, []).append(finding)
     wanted: list[TopicRepair] = []
     skipped: Skipped = []
@@ -202,7 +202,7 @@ def _wanted(scene: PlanContext) -> tuple[list[TopicRepair], Skipped]:
         skipped += [(finding.id, Unplanned.HELD) for finding in findings if finding.held]
         mine: list[PartitionState] = []
         for state in _concerned(topic.partitions, [f for f in findings if not f.held]):
-            why = _why_not(state, snapshot, sure, scene.held)
+            why = _why_not(state, snapshot, sure, context.held)
             if why is None:
                 mine.append(state)
             else:
@@ -361,14 +361,14 @@ def _step(
     takers = [b for b in brokers if b.accepts and b.rack is not None and b.id not in replicas]
     if not takers or not held:
         return None
-    led_in, readers = rack_of[one.replicas[0]], dict(one.readers)
+    leader_rack, readers = rack_of[one.replicas[0]], dict(one.readers)
 
     def far(rack: str | None) -> int:
         """Fetches across racks that one more replica in that rack adds."""
-        return (rack != led_in) - (0 if held[rack or ""] else readers.get(rack or "", 0))
+        return (rack != leader_rack) - (0 if held[rack or ""] else readers.get(rack or "", 0))
 
     taker = min(takers, key=lambda b: (held[b.rack or ""], far(b.rack), load[b.id], b.id))
-    fullest = min(held, key=lambda rack: (-held[rack], rack == led_in, rack))
+    fullest = min(held, key=lambda rack: (-held[rack], rack == leader_rack, rack))
     if held[fullest] - held[taker.rack or ""] < 2:
         return None
     # A broker that accepts nothing is relieved first; the preferred leader stays as long as it can.

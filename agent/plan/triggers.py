@@ -4,7 +4,7 @@ Reasons: warm-ups that have caught up or only a rebalance can prove (KIP-441); a
 assignor (KIP-881, KIP-925); where the settings allow it, lagging standbys. Never for KIP-848 and KIP-1071 groups, nor
 while rebalancing, rolling or warming up; eager groups and static members only by the settings. The gain must be above
 the thresholds and not rest on an unknown rack or selector; without a prediction it is that of the optimum, and the
-sentence says so.
+sentence names it.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ _Row = tuple[
 _ID = itemgetter(0)
 
 
-def plan_triggers(scene: PlanContext) -> tuple[list[TriggerPlan], Skipped]:
+def plan_triggers(context: PlanContext) -> tuple[list[TriggerPlan], Skipped]:
     """Classic groups that one rebalance would improve, by group, and which were left out and why."""
     plans: list[TriggerPlan] = []
     skipped: Skipped = []
-    for plan_or_skips in (*_warmups(scene), *_improvements(scene)):
+    for plan_or_skips in (*_warmups(context), *_improvements(context)):
         if isinstance(plan_or_skips, TriggerPlan):
             plans.append(plan_or_skips)
         else:
@@ -76,15 +76,15 @@ def plan_triggers(scene: PlanContext) -> tuple[list[TriggerPlan], Skipped]:
     return [best[group_id] for group_id in sorted(best)], skipped
 
 
-def worth_predicting(scene: PlanContext) -> list[Group]:
+def worth_predicting(context: PlanContext) -> list[Group]:
     """Groups that need a prediction.
 
     A rebalance of them may be proposed, or what is assumed of an application may turn out wrong.
     """
-    groups, assessments = scene.snapshot.groups.get, scene.detection.assessments.get
-    rows = [(groups(name), assessments(name), answers.held, name) for name, answers in scene.improvable.items()]
-    wanted = each(scene.memo, "worth predicting", rows, itemgetter(3), partial(_decides, scene.limits),
-                  context=(scene.limits,))  # fmt: skip
+    groups, assessments = context.snapshot.groups.get, context.detection.assessments.get
+    rows = [(groups(name), assessments(name), answers.held, name) for name, answers in context.improvable.items()]
+    wanted = each(context.memo, "worth predicting", rows, itemgetter(3), partial(_decides, context.limits),
+                  context=(context.limits,))  # fmt: skip
     return sorted([row[0] for row, yes in zip(rows, wanted, strict=True) if yes and row[0] is not None], key=_ID)
 
 
@@ -100,39 +100,39 @@ def _decides(limits: Limits, row: tuple[Group | None, Assessment | None, bool, s
     return possible and optimum_worth(assessment, limits)
 
 
-def _warmups(scene: PlanContext) -> list[TriggerPlan | Skipped]:
-    if not scene.found.any(
+def _warmups(context: PlanContext) -> list[TriggerPlan | Skipped]:
+    if not context.found.any(
         FindingReason.WARMUP_PROMOTABLE, FindingReason.WARMUP_UNSURE, FindingReason.STANDBY_LAG_GROWS
     ):
         return []
     results: list[TriggerPlan | Skipped] = []
-    for group_id, copies in scene.snapshot.copies.items():
-        group = scene.snapshot.groups.get(group_id)
+    for group_id, copies in context.snapshot.copies.items():
+        group = context.snapshot.groups.get(group_id)
         if isinstance(group, StreamsGroup):
-            results += [_of_copies(scene, group, *wanted) for wanted in _wanted(scene, group, copies)[:1]]
+            results += [_of_copies(context, group, *wanted) for wanted in _wanted(context, group, copies)[:1]]
     return results
 
 
 def _wanted(
-    scene: PlanContext, group: StreamsGroup, copies: tuple[TaskCopy, ...]
+    context: PlanContext, group: StreamsGroup, copies: tuple[TaskCopy, ...]
 ) -> list[tuple[AddressedFindings, tuple[TaskCopy, ...]]]:
     """(findings, copies) for which the group may be asked to rebalance, the surest first."""
-    about = scene.found.about
+    about = context.found.about
     ready = tuple(copy for copy in copies if copy.role is TaskRole.WARMUP and copy.caught_up)
     unsure = tuple(copy for copy in copies if copy.role is TaskRole.WARMUP)
     wanted = [
-        (_about_warmups(scene, group.id, ready), ready),
+        (_about_warmups(context, group.id, ready), ready),
         (about(FindingReason.WARMUP_UNSURE, SubjectId("group", group.id)), unsure),
     ]
-    if scene.limits.probing.standbys:
+    if context.limits.probing.standbys:
         wanted.append((about(FindingReason.STANDBY_LAG_GROWS, SubjectId("group", group.id)), ()))
     return [(answers, of) for found, of in wanted if (answers := addressed_findings(found)) is not None]
 
 
 def _of_copies(
-    scene: PlanContext, group: StreamsGroup, answers: AddressedFindings, copies: tuple[TaskCopy, ...]
+    context: PlanContext, group: StreamsGroup, answers: AddressedFindings, copies: tuple[TaskCopy, ...]
 ) -> TriggerPlan | Skipped:
-    why = Unplanned.HELD if answers.held else _not_triggerable(group, scene.limits)
+    why = Unplanned.HELD if answers.held else _not_triggerable(group, context.limits)
     if group.kind is not GroupKind.CLASSIC_STREAMS:
         why = Unplanned.NO_LEVER
     if why is not None:
@@ -147,9 +147,9 @@ def _of_copies(
     )
 
 
-def _about_warmups(scene: PlanContext, group_id: str, ready: Iterable[TaskCopy]) -> list[Finding]:
+def _about_warmups(context: PlanContext, group_id: str, ready: Iterable[TaskCopy]) -> list[Finding]:
     subjects = [SubjectId("task", f"{group_id}/{copy.task}/{copy.process_id}") for copy in ready]
-    return scene.found.about(FindingReason.WARMUP_PROMOTABLE, SubjectId("group", group_id), *subjects)
+    return context.found.about(FindingReason.WARMUP_PROMOTABLE, SubjectId("group", group_id), *subjects)
 
 
 def _promotions(group: StreamsGroup, promotable: tuple[tuple[str, TaskId], ...]) -> Moves:
@@ -166,12 +166,12 @@ def _promotions(group: StreamsGroup, promotable: tuple[tuple[str, TaskId], ...])
     )
 
 
-def _improvements(scene: PlanContext) -> list[TriggerPlan | Skipped]:
-    snapshot, names = scene.snapshot, scene.detection.topics
-    groups, assessments, predictions = snapshot.groups.get, scene.detection.assessments.get, scene.predictions.get
+def _improvements(context: PlanContext) -> list[TriggerPlan | Skipped]:
+    snapshot, names = context.snapshot, context.detection.topics
+    groups, assessments, predictions = snapshot.groups.get, context.detection.assessments.get, context.predictions.get
     topics, copies = snapshot.topics.get, snapshot.copies.get
     rows: list[_Row] = []
-    for group_id, answers in scene.improvable.items():
+    for group_id, answers in context.improvable.items():
         group, assessment = groups(group_id), assessments(group_id)
         if assessment is None or not assessment.improvable:
             continue
@@ -179,36 +179,37 @@ def _improvements(scene: PlanContext) -> list[TriggerPlan | Skipped]:
         if isinstance(group, ReaderGroup) and group.kind in CLASSIC_KINDS:
             read = tuple(map(topics, names.get(group_id) or topics_of(group)))
             rows.append((group_id, group, assessment, answers, copies(group_id), read, predictions(group_id)))
-    context = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.held, scene.limits)
-    return _above_bytes(each(scene.memo, "triggers", rows, _ID, partial(_judge_row, scene), context=context), scene)
+    judged_by = (snapshot.brokers, snapshot.selector_is_rack_aware, context.held, context.limits)
+    judged = each(context.memo, "triggers", rows, _ID, partial(_judge_row, context), context=judged_by)
+    return _above_bytes(judged, context)
 
 
-def unplanned_reason(group: ReaderGroup, assessment: Assessment, scene: PlanContext) -> Unplanned | None:
+def unplanned_reason(group: ReaderGroup, assessment: Assessment, context: PlanContext) -> Unplanned | None:
     """Why no rebalance is proposed for a group with a gap; None when one is."""
-    if scene.held and scene.held.intersection(_brokers_of(group, scene)):
+    if context.held and context.held.intersection(_brokers_of(group, context)):
         return Unplanned.HELD
-    why = _not_triggerable(group, scene.limits) or _not_rack_aware(group, scene)
-    if why is None and any(copy.role is TaskRole.WARMUP for copy in scene.snapshot.copies.get(group.id, ())):
+    why = _not_triggerable(group, context.limits) or _not_rack_aware(group, context)
+    if why is None and any(copy.role is TaskRole.WARMUP for copy in context.snapshot.copies.get(group.id, ())):
         why = Unplanned.UNSTABLE
-    return why or _not_worth(group, assessment, scene)
+    return why or _not_worth(group, assessment, context)
 
 
-def _not_worth(group: ReaderGroup, assessment: Assessment, scene: PlanContext) -> Unplanned | None:
-    if not optimum_worth(assessment, scene.limits):
+def _not_worth(group: ReaderGroup, assessment: Assessment, context: PlanContext) -> Unplanned | None:
+    if not optimum_worth(assessment, context.limits):
         return Unplanned.BELOW_THRESHOLD
     # Its assignor decides by the racks that it gets: a rack that only a locator knows, or under another name, is none.
-    if any(rack.state is not RackState.KNOWN or rack.told != rack.name for rack in _racks(group, scene)):
+    if any(rack.state is not RackState.KNOWN or rack.told != rack.name for rack in _racks(group, context)):
         return Unplanned.UNKNOWN_RACK
-    ground = assessed_locality(group, assessment, scene.snapshot, scene.memo)
-    given = own_answer(scene.predictions.get(group.id))
-    does = assignment_gain(group, assessment, ground, given)
+    locality = assessed_locality(group, assessment, context.snapshot, context.memo)
+    given = own_answer(context.predictions.get(group.id))
+    does = assignment_gain(group, assessment, locality, given)
     if does is not None:
-        if given is not None and not brings_worth(does.kafka, assessment, scene.limits):
+        if given is not None and not brings_worth(does.kafka, assessment, context.limits):
             return Unplanned.OWN_ASSIGNOR
         # What Kafka's measure calls local saves nothing unless a broker in the rack really serves the read.
-        if more_local_worth(does.read, scene.limits):
+        if more_local_worth(does.read, context.limits):
             return None
-    return Unplanned.UNKNOWN_SELECTOR if scene.snapshot.selector_is_rack_aware is None else Unplanned.BELOW_THRESHOLD
+    return Unplanned.UNKNOWN_SELECTOR if context.snapshot.selector_is_rack_aware is None else Unplanned.BELOW_THRESHOLD
 
 
 def own_answer(prediction: Prediction | None) -> PredictedAssignment | None:
@@ -216,9 +217,9 @@ def own_answer(prediction: Prediction | None) -> PredictedAssignment | None:
     return None if prediction is None else prediction.settled
 
 
-def _judge_row(scene: PlanContext, row: _Row) -> TriggerPlan | Skipped:
+def _judge_row(context: PlanContext, row: _Row) -> TriggerPlan | Skipped:
     _, group, assessment, answers, _, _, prediction = row
-    why = Unplanned.HELD if answers.held else unplanned_reason(group, assessment, scene)
+    why = Unplanned.HELD if answers.held else unplanned_reason(group, assessment, context)
     if why is not None:
         return [(name, why) for name in answers.ids]
     given = own_answer(prediction)
@@ -231,18 +232,18 @@ def _judge_row(scene: PlanContext, row: _Row) -> TriggerPlan | Skipped:
     )
 
 
-def _above_bytes(judged: list[TriggerPlan | Skipped], scene: PlanContext) -> list[TriggerPlan | Skipped]:
+def _above_bytes(judged: list[TriggerPlan | Skipped], context: PlanContext) -> list[TriggerPlan | Skipped]:
     """The same, without the plans that save fewer bytes than asked for; rates change too often to be reused."""
-    least = scene.limits.gain.min_bytes_per_s
-    if least <= 0 or not scene.snapshot.bytes_per_s:
+    least = context.limits.gain.min_bytes_per_s
+    if least <= 0 or not context.snapshot.bytes_per_s:
         return judged
     kept: list[TriggerPlan | Skipped] = []
     for plan in judged:
         if isinstance(plan, TriggerPlan):
-            group, assessment = scene.snapshot.groups[plan.group_id], scene.detection.assessments[plan.group_id]
+            group, assessment = context.snapshot.groups[plan.group_id], context.detection.assessments[plan.group_id]
             if isinstance(group, ReaderGroup):
-                ground = assessed_locality(group, assessment, scene.snapshot, scene.memo)
-                weighed = crossing_bytes(group, assessment, ground, scene.snapshot, own_answer(plan.prediction))
+                locality = assessed_locality(group, assessment, context.snapshot, context.memo)
+                weighed = crossing_bytes(group, assessment, locality, context.snapshot, own_answer(plan.prediction))
                 if weighed is not None and weighed[0] - weighed[1] < least:
                     kept.append([(name, Unplanned.BELOW_THRESHOLD) for name in plan.findings])
                     continue
@@ -265,23 +266,23 @@ def _not_triggerable(group: ReaderGroup, limits: Limits) -> Unplanned | None:
     return None if group.assignor in COOPERATIVE_ASSIGNORS else Unplanned.NO_LEVER
 
 
-def _not_rack_aware(group: ReaderGroup, scene: PlanContext) -> Unplanned | None:
+def _not_rack_aware(group: ReaderGroup, context: PlanContext) -> Unplanned | None:
     """The reason when the assignor ignores racks: a rebalance cannot gain."""
-    if scene.found.about(FindingReason.RACK_AWARENESS_OFF, SubjectId("group", group.id)):
+    if context.found.about(FindingReason.RACK_AWARENESS_OFF, SubjectId("group", group.id)):
         return Unplanned.RACKS_OFF
     if isinstance(group, StreamsGroup):
-        off = scene.limits.group(group.id).rack_aware_assignment_strategy == NO_STRATEGY
+        off = context.limits.group(group.id).rack_aware_assignment_strategy == NO_STRATEGY
         return Unplanned.RACKS_OFF if off else None
     return None if group.assignor in RACK_AWARE_ASSIGNORS else Unplanned.RACKS_OFF
 
 
-def _racks(group: ReaderGroup, scene: PlanContext) -> list[Rack]:
+def _racks(group: ReaderGroup, context: PlanContext) -> list[Rack]:
     """The racks of its readers, and of the brokers of which only a locator knows the rack."""
-    located = {broker.id: broker.rack for broker in scene.snapshot.brokers if broker.rack.source is not None}
-    of_brokers = [located[broker] for broker in _brokers_of(group, scene) if broker in located] if located else []
+    located = {broker.id: broker.rack for broker in context.snapshot.brokers if broker.rack.source is not None}
+    of_brokers = [located[broker] for broker in _brokers_of(group, context) if broker in located] if located else []
     return [*(reader.rack for reader in group.readers), *of_brokers]
 
 
-def _brokers_of(group: ReaderGroup, scene: PlanContext) -> set[int]:
-    topics = [scene.snapshot.topics[name] for name in topics_of(group) if name in scene.snapshot.topics]
+def _brokers_of(group: ReaderGroup, context: PlanContext) -> set[int]:
+    topics = [context.snapshot.topics[name] for name in topics_of(group) if name in context.snapshot.topics]
     return {broker for topic in topics for state in topic.partitions for broker in state.replicas}

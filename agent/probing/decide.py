@@ -60,43 +60,43 @@ class ProbingContext(NamedTuple):
     limits: Limits
 
 
-def decisions(ground: ProbingContext, past: Mapping[str, Sequence[PastTrigger]]) -> Mapping[str, ProbingDecision]:
+def decisions(context: ProbingContext, past: Mapping[str, Sequence[PastTrigger]]) -> Mapping[str, ProbingDecision]:
     """One decision for each classic Streams application, by group."""
-    groups = ground.snapshot.groups
+    groups = context.snapshot.groups
     return {
-        name: decide(name, ground, past.get(name, ()))
-        for name in sorted({*ground.snapshot.copies, *ground.memory.streams})
+        name: decide(name, context, past.get(name, ()))
+        for name in sorted({*context.snapshot.copies, *context.memory.streams})
         if getattr(groups.get(name), "kind", None) is GroupKind.CLASSIC_STREAMS
-        and not ground.limits.excludes_group(name)
+        and not context.limits.excludes_group(name)
     }
 
 
-def decide(group_id: str, ground: ProbingContext, past: Sequence[PastTrigger] = ()) -> ProbingDecision:
+def decide(group_id: str, context: ProbingContext, past: Sequence[PastTrigger] = ()) -> ProbingDecision:
     """The decision for one group. ``past``: its triggers of the last hour at least, in any order."""
-    group = ground.snapshot.groups.get(group_id)
+    group = context.snapshot.groups.get(group_id)
     if not isinstance(group, StreamsGroup) or group.kind is not GroupKind.CLASSIC_STREAMS:
         return ProbingOff(
             group_id,
             ProbingOffReason.NOT_CLASSIC,
             "not probed: only classic Streams applications have probing rebalances that a trigger can bring forward",
         )
-    if not ground.limits.probing.enabled:
+    if not context.limits.probing.enabled:
         return ProbingOff(group_id, ProbingOffReason.SWITCHED_OFF, "not probed: probing.enabled is false")
-    scene = _Scene(group, ground, past)
+    state = _GroupState(group, context, past)
     if group.state != STABLE or group.hidden:
-        return scene.rebalancing()
-    wanted = scene.wanted()
+        return state.rebalancing()
+    wanted = state.wanted()
     if not isinstance(wanted, ProbingTrigger):
         return wanted
-    return scene.held(wanted) or scene.shared(wanted) or wanted
+    return state.held(wanted) or state.shared(wanted) or wanted
 
 
-class _Scene:
+class _GroupState:
     """One application at one look."""
 
-    def __init__(self, group: StreamsGroup, ground: ProbingContext, past: Sequence[PastTrigger]) -> None:
-        snapshot, memory, probing = ground.snapshot, ground.memory, ground.limits.probing
-        settings = ground.limits.group(group.id)
+    def __init__(self, group: StreamsGroup, context: ProbingContext, past: Sequence[PastTrigger]) -> None:
+        snapshot, memory, probing = context.snapshot, context.memory, context.limits.probing
+        settings = context.limits.group(group.id)
         self._group, self._probing = group, probing
         self._now_ms = snapshot.monotonic_ms
         known = memory.streams.get(group.id, NOTHING)
@@ -181,8 +181,8 @@ class _Scene:
         if failures(self._past, self._now_ms, JUDGED_WITHIN_MS):  # fresh sums were had, and the estimate rests on them
             return self._restoring()
         left_s = self._warmups.arriving[0].eta_s.likely
-        told = f"{_copies(copies)} not caught up by the estimate, which leaves {left_s:.0f} s"
-        return self._now(ProbingReason.LEARN, copies, f"{told}; a rebalance brings fresh offset sums to check it")
+        left = f"{_copies(copies)} not caught up by the estimate, which leaves {left_s:.0f} s"
+        return self._now(ProbingReason.LEARN, copies, f"{left}; a rebalance brings fresh offset sums to check it")
 
     def _restoring(self) -> ProbingWait:
         warm = self._warmups

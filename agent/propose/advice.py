@@ -24,29 +24,29 @@ _NEARER = frozenset((ProposalReason.CHANGE_ASSIGNOR, ProposalReason.SET_STRATEGY
 """Advice that promises nearer reads."""
 
 
-def advice(plan: AdvicePlan, scene: ProposeContext) -> Proposal:
+def advice(plan: AdvicePlan, context: ProposeContext) -> Proposal:
     """The proposal that carries out an advice plan."""
     if plan.subject_kind != "group":
-        draft, rests_on = _draft(plan, scene)
-        return finished(draft, rests_on, scene.snapshot, scene.limits)
-    snapshot = scene.snapshot
+        draft, rests_on = _draft(plan, context)
+        return finished(draft, rests_on, context.snapshot, context.limits)
+    snapshot = context.snapshot
     group = snapshot.groups.get(plan.subject)
-    assessment = scene.detection.assessments.get(plan.subject)
-    work = work_of(group, scene) if isinstance(group, ReaderGroup) else None
-    rests = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.limits, *(work.topics if work else ()))
-    draft, rests_on = scene.memo.of(
+    assessment = context.detection.assessments.get(plan.subject)
+    work = work_of(group, context) if isinstance(group, ReaderGroup) else None
+    rests = (snapshot.brokers, snapshot.selector_is_rack_aware, context.limits, *(work.topics if work else ()))
+    draft, rests_on = context.memo.of(
         ("advice", plan.subject, plan.reason),
         (plan, group, assessment, work.rates if work else None, *rests),
-        partial(_draft, plan, scene),
+        partial(_draft, plan, context),
     )
-    return finished(draft, rests_on, snapshot, scene.limits)
+    return finished(draft, rests_on, snapshot, context.limits)
 
 
-def _draft(plan: AdvicePlan, scene: ProposeContext) -> tuple[ProposalDraft, str]:
+def _draft(plan: AdvicePlan, context: ProposeContext) -> tuple[ProposalDraft, str]:
     subject = SubjectId(plan.subject_kind, plan.subject)
     before = (ProposalRow(plan.setting, () if plan.now is None else (plan.now,)),)
     after = (ProposalRow(plan.setting, (plan.wanted,)),)
-    predicted = _predicted(plan, scene)
+    predicted = _predicted(plan, context)
     reads = plan.reason in _NEARER or (plan.reason is ProposalReason.SET_CLIENT_RACK and predicted.before)
     draft = ProposalDraft(
         kind=ProposalKind.ADVISE,
@@ -60,9 +60,9 @@ def _draft(plan: AdvicePlan, scene: ProposeContext) -> tuple[ProposalDraft, str]
         evidence=(("why", plan.why), ("who", plan.who[:SHOWN]), ("count", len(plan.who))),
         findings=plan.findings,
         line=plan.line,
-        basis=basis_of_group(scene.detection.assessments.get(plan.subject)) if reads else None,
+        basis=basis_of_group(context.detection.assessments.get(plan.subject)) if reads else None,
     )
-    return draft, scene.rests.hash(plan.reason, subject, before, after)
+    return draft, context.rests.hash(plan.reason, subject, before, after)
 
 
 def _what(plan: AdvicePlan) -> str:
@@ -80,39 +80,39 @@ def _what(plan: AdvicePlan) -> str:
     return heads.get(plan.reason, f"Set {plan.setting}={plan.wanted} for {plan.subject}")
 
 
-def _predicted(plan: AdvicePlan, scene: ProposeContext) -> PredictedEffect:
+def _predicted(plan: AdvicePlan, context: ProposeContext) -> PredictedEffect:
     match plan.reason:
         case reason if reason in _NEARER:
-            return _nearer(plan, scene)
+            return _nearer(plan, context)
         case ProposalReason.SET_SELECTOR:
-            return _with_selector(scene)
+            return _with_selector(context)
         case ProposalReason.SET_CLIENT_RACK:
-            return _with_racks(plan, scene)
+            return _with_racks(plan, context)
         case _:
             return PredictedEffect(moves=len(plan.who))
 
 
-def _nearer(plan: AdvicePlan, scene: ProposeContext) -> PredictedEffect:
+def _nearer(plan: AdvicePlan, context: ProposeContext) -> PredictedEffect:
     """The best that a rack-aware assignor can reach."""
-    group = scene.snapshot.groups.get(plan.subject)
-    assessment = scene.detection.assessments.get(plan.subject)
+    group = context.snapshot.groups.get(plan.subject)
+    assessment = context.detection.assessments.get(plan.subject)
     if not isinstance(group, ReaderGroup) or assessment is None or assessment.result is None:
         return PredictedEffect(moves=len(plan.who))
-    work = work_of(group, scene)
+    work = work_of(group, context)
     copied = 0 if isinstance(group, ConsumerGroup) else None
     then = optimal_reads(group, work.ground, assessment.result)
-    return forecast(work, then, moves=assessment.moved, bytes_to_move=copied, scene=scene)
+    return forecast(work, then, moves=assessment.moved, bytes_to_move=copied, context=context)
 
 
-def _with_racks(plan: AdvicePlan, scene: ProposeContext) -> PredictedEffect:
+def _with_racks(plan: AdvicePlan, context: ProposeContext) -> PredictedEffect:
     """The group's present reads with each member in the rack that it means; unknown where that rack is unknown."""
-    group = scene.snapshot.groups.get(plan.subject)
+    group = context.snapshot.groups.get(plan.subject)
     if not isinstance(group, ReaderGroup) or group.hidden:
         return PredictedEffect(moves=len(plan.who))
-    work = work_of(group, scene)
+    work = work_of(group, context)
     copied = 0 if isinstance(group, ConsumerGroup) else None
-    then = current_reads(_in_meant_racks(group, sorted({*scene.racks.values()})), work.ground)
-    known = forecast(work, then, moves=len(plan.who), bytes_to_move=copied, scene=scene)
+    then = current_reads(_in_meant_racks(group, sorted({*context.racks.values()})), work.ground)
+    known = forecast(work, then, moves=len(plan.who), bytes_to_move=copied, context=context)
     if all(bit for bit, _ in then):
         return known
     return replace(known, after=(), cross_rack_bytes_per_s_after=None, usd_per_day_after=None)
@@ -131,14 +131,14 @@ def _in_meant_racks(group: ReaderGroup, racks: Sequence[str]) -> ReaderGroup:
     return group._replace(processes=tuple([p._replace(rack=meant(p.rack)) for p in group.processes]))
 
 
-def _with_selector(scene: ProposeContext) -> PredictedEffect:
+def _with_selector(context: ProposeContext) -> PredictedEffect:
     """All groups' reads: with the selector every in-sync replica serves; once all are in sync both measures agree."""
-    judged = [a for a in scene.detection.assessments.values() if a.why_not is None]
+    judged = [a for a in context.detection.assessments.values() if a.why_not is None]
     now, kafka = _sum(judged, LocalityMeasure.READ_LOCAL), _sum(judged, LocalityMeasure.KAFKA)
     if now is None or kafka is None:
-        return PredictedEffect(moves=len(scene.snapshot.brokers))
+        return PredictedEffect(moves=len(context.snapshot.brokers))
     after = Locality(LocalityMeasure.READ_LOCAL, "partitions", kafka.local, kafka.total, kafka.unknown)
-    return PredictedEffect(before=(now,), after=(after,), moves=len(scene.snapshot.brokers))
+    return PredictedEffect(before=(now,), after=(after,), moves=len(context.snapshot.brokers))
 
 
 def _sum(assessments: Iterable[Assessment], measure: LocalityMeasure) -> Locality | None:

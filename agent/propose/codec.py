@@ -36,7 +36,7 @@ _MOST_NUMBER = 2**31 - 1
 
 
 class BadReassignmentFile(ValueError):  # noqa: N818 (it names the file, as BadProblem names the problem)
-    """A file that ``kafka-reassign-partitions`` would not take; the sentence says where it is wrong."""
+    """A file that ``kafka-reassign-partitions`` would not take; the sentence names the place."""
 
 
 def reassignment_json(proposals: Iterable[Proposal]) -> str:
@@ -219,7 +219,7 @@ class ProposalDocument(TypedDict):
 
 
 class BadProposalDocument(ValueError):  # noqa: N818 (it names the document, as BadProblem names the problem)
-    """A document that is no proposal of a version that this release reads; the sentence says where it is wrong."""
+    """A document that is no proposal of a version that this release reads; the sentence names the place."""
 
 
 def proposal_to_json(proposal: Proposal) -> dict[str, Any]:

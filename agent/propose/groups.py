@@ -1,7 +1,7 @@
 """Trigger proposals: one rebalance of a classic group, for nearer work or to promote warm-ups (KIP-441).
 
 The figures are the predicted result of the group's own assignor; where that is unknown, the exact optimum at equal
-balance, and the sentence says which. Replication does not change, so only reads are counted in bytes.
+balance, and the sentence names it. Replication does not change, so only reads are counted in bytes.
 
 Without a trigger warm-ups are promoted at the application's next probing rebalance, by default within ten minutes. A
 promotion restores nothing.
@@ -62,10 +62,10 @@ _Row = tuple[
 """The group's id, and all that a proposal depends on beside brokers and settings."""
 
 
-def rebalances(plans: Sequence[TriggerPlan], scene: ProposeContext) -> list[Proposal]:
+def rebalances(plans: Sequence[TriggerPlan], context: ProposeContext) -> list[Proposal]:
     """The proposals that carry out trigger plans, in their order."""
-    snapshot, names = scene.snapshot, scene.detection.topics
-    assessments, states, copies = scene.detection.assessments.get, snapshot.topics.get, snapshot.copies.get
+    snapshot, names = context.snapshot, context.detection.topics
+    assessments, states, copies = context.detection.assessments.get, snapshot.topics.get, snapshot.copies.get
     rows: list[_Row] = []
     for plan in plans:
         group_id = plan.group_id
@@ -73,33 +73,33 @@ def rebalances(plans: Sequence[TriggerPlan], scene: ProposeContext) -> list[Prop
         topics = tuple(filter(None, map(states, names.get(group_id) or topics_of(group))))
         rates = group_rates(assessment, topics, snapshot)
         rows.append((group_id, plan, group, assessment, copies(group_id, ()), topics, rates))
-    context = (snapshot.brokers, snapshot.selector_is_rack_aware, scene.limits)
-    made = each(scene.memo, "rebalances", rows, _ID, partial(_draft, scene), context=context)
-    return [dated(one, snapshot, scene.limits) for one in made]
+    drafted_by = (snapshot.brokers, snapshot.selector_is_rack_aware, context.limits)
+    made = each(context.memo, "rebalances", rows, _ID, partial(_draft, context), context=drafted_by)
+    return [dated(one, snapshot, context.limits) for one in made]
 
 
-def _draft(scene: ProposeContext, row: _Row) -> UndatedProposal:
+def _draft(context: ProposeContext, row: _Row) -> UndatedProposal:
     _, plan, group, assessment, _, topics, rates = row
     if not isinstance(group, ReaderGroup):
         raise TypeError(f"group {plan.group_id} assigns no partitions, so there is nothing to rebalance in it")
-    ground = assessed_locality(group, assessment, scene.snapshot, scene.memo)
-    work = ForecastInput(group, ground, topics, rates, current_reads(group, ground))
+    locality = assessed_locality(group, assessment, context.snapshot, context.memo)
+    work = ForecastInput(group, locality, topics, rates, current_reads(group, locality))
     if plan.reason is ProposalReason.WARMUP_PROMOTABLE and isinstance(group, StreamsGroup):
-        draft = promotion(plan, group, work, scene)
+        draft = promotion(plan, group, work, context)
     else:
-        draft = _improvement(plan, assessment or Assessment(group_id=group.id), work, scene)
+        draft = _improvement(plan, assessment or Assessment(group_id=group.id), work, context)
     draft = draft._replace(basis=basis_of_group(assessment))
-    return undated(draft, scene.rests.hash(draft.reason, draft.subject, draft.before, draft.after))
+    return undated(draft, context.rests.hash(draft.reason, draft.subject, draft.before, draft.after))
 
 
 def _improvement(
-    plan: TriggerPlan, assessment: Assessment, work: ForecastInput, scene: ProposeContext
+    plan: TriggerPlan, assessment: Assessment, work: ForecastInput, context: ProposeContext
 ) -> ProposalDraft:
     group, prediction = work.group, plan.prediction
     given = prediction.settled if prediction is not None else None
     before, after = _rows(group, assessment, given)
     then = wanted_reads(group, assessment, work.ground, given) or work.now
-    columns = group_comparison(group, assessment, prediction, scene.snapshot, scene.limits, scene.memo)
+    columns = group_comparison(group, assessment, prediction, context.snapshot, context.limits, context.memo)
     bound, optimal = _bound(assessment, columns)
     stateful = isinstance(group, StreamsGroup)
     return ProposalDraft(
@@ -116,7 +116,7 @@ def _improvement(
             for partition, source, target in plan.moves
         ),
         predicted=forecast(
-            work, then, moves=len(plan.moves), bytes_to_move=_bytes_to_move(work, prediction), scene=scene
+            work, then, moves=len(plan.moves), bytes_to_move=_bytes_to_move(work, prediction), context=context
         ),
         evidence=(
             ("assignor", group.assignor),
@@ -255,7 +255,7 @@ def _assignment(assessment: Assessment) -> Mapping[str, tuple[TopicPartition, ..
     return assessment.result.assignment if isinstance(assessment.result, ConsumerResult) else {}
 
 
-def promotion(plan: TriggerPlan, group: StreamsGroup, work: ForecastInput, scene: ProposeContext) -> ProposalDraft:
+def promotion(plan: TriggerPlan, group: StreamsGroup, work: ForecastInput, context: ProposeContext) -> ProposalDraft:
     """The proposal to rebalance once so that these warm-ups take over."""
     runs = {task: process.id for process in group.processes for task in process.active}
     racks = {process.id: process.rack.name or process.rack.state.value for process in group.processes}
@@ -270,28 +270,28 @@ def promotion(plan: TriggerPlan, group: StreamsGroup, work: ForecastInput, scene
         kind=ProposalKind.TRIGGER,
         reason=plan.reason,
         subject=SubjectId("group", group.id),
-        sentence=_warmup_sentence(plan, group, scene),
+        sentence=_warmup_sentence(plan, group, context),
         before=tuple(before),
         after=tuple(after),
         moves=tuple(
             ProposalMove("task", str(task), runs.get(task), process_id, 0) for process_id, task in plan.promotable
         ),
         predicted=forecast(
-            work, _reads_after(plan, group, work), moves=len(plan.promotable), bytes_to_move=0, scene=scene
+            work, _reads_after(plan, group, work), moves=len(plan.promotable), bytes_to_move=0, context=context
         ),
-        evidence=_evidence(plan, group, scene),
+        evidence=_evidence(plan, group, context),
         findings=plan.findings,
     )
 
 
-def _warmup_sentence(plan: TriggerPlan, group: StreamsGroup, scene: ProposeContext) -> str:
+def _warmup_sentence(plan: TriggerPlan, group: StreamsGroup, context: ProposeContext) -> str:
     waiting, verb = counted(len(plan.promotable), "warm-up"), "has" if len(plan.promotable) == 1 else "have"
     if not plan.promotable:
         return (
             f"Rebalance {group.id} once: standbys fall further behind, and the group leader may assign them to other "
             "processes"
         )
-    ready = {(copy.process_id, copy.task) for copy in scene.snapshot.copies.get(group.id, ()) if copy.caught_up is True}
+    ready = {(one.process_id, one.task) for one in context.snapshot.copies.get(group.id, ()) if one.caught_up is True}
     if ready.issuperset(plan.promotable):
         return (
             f"Rebalance {group.id} once: {waiting} {verb} caught up and can take over now instead of at the "
@@ -318,12 +318,12 @@ def _reads_after(plan: TriggerPlan, group: StreamsGroup, work: ForecastInput) ->
     return reads_of_tasks(group.topology, readers, [active(process) for process in group.processes])
 
 
-def _evidence(plan: TriggerPlan, group: StreamsGroup, scene: ProposeContext) -> Evidence:
-    settings = scene.limits.group(group.id)
+def _evidence(plan: TriggerPlan, group: StreamsGroup, context: ProposeContext) -> Evidence:
+    settings = context.limits.group(group.id)
     wanted = set(plan.promotable)
     copies = [
         copy
-        for copy in scene.snapshot.copies.get(group.id, ())
+        for copy in context.snapshot.copies.get(group.id, ())
         if copy.role is TaskRole.WARMUP and (copy.process_id, copy.task) in wanted
     ]
     return (

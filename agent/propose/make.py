@@ -22,13 +22,13 @@ def propose(
     snapshot: Snapshot, plan: Plan, detection: DetectionResult, limits: Limits, memo: Memo | None
 ) -> tuple[Proposal, ...]:
     """All proposals of a cycle, sorted by kind, subject and reason."""
-    scene = propose_context(snapshot, detection, limits, memo)
-    others = [placement(part, scene) for part in plan.placements]
-    others += [advice(part, scene) for part in plan.advice]
+    context = propose_context(snapshot, detection, limits, memo)
+    others = [placement(part, context) for part in plan.placements]
+    others += [advice(part, context) for part in plan.advice]
     others.sort(key=lambda p: (p.kind, p.subject, p.reason.name, p.id))
     made = (
         *[proposal for proposal in others if proposal.kind < ProposalKind.TRIGGER],
-        *rebalances(plan.triggers, scene),  # by group already, one each: there can be thousands
+        *rebalances(plan.triggers, context),  # by group already, one each: there can be thousands
         *[proposal for proposal in others if proposal.kind > ProposalKind.TRIGGER],
     )
-    return with_absences(made, scene)
+    return with_absences(made, context)

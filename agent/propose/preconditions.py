@@ -144,22 +144,22 @@ class ProposalPreconditions:
                 configs = self.snapshot.broker_configs
                 return [(broker, of.get(REPLICA_SELECTOR)) for broker, of in sorted(configs.items())]
             case ProposalReason.REMOVE_THROTTLE:
-                return self._throttle(subject)
+                every = self._throttles
+                return list(every.items()) if subject.kind == "cluster" else every.get(str(subject), GONE)
             case _:
                 return (racks, self._clients(reason, subject))
 
-    def _throttle(self, subject: SubjectId) -> object:
-        if subject.kind == "cluster":
-            every = [SubjectId("topic", name) for name in self.snapshot.topics]
-            every += [SubjectId("broker", str(broker)) for broker in sorted(self.snapshot.broker_configs)]
-            return [(str(one), self._throttle(one)) for one in every]
-        topic = self.snapshot.topics.get(subject.name)
-        if subject.kind == "topic" and topic is not None:
-            return (topic.topic_id, topic.leader_throttle, topic.follower_throttle)
-        if subject.kind == "broker" and subject.name.isdecimal():
-            configs = self.snapshot.broker_configs.get(int(subject.name), {})
-            return sorted((key, value) for key, value in configs.items() if "throttled" in key or "alter.log" in key)
-        return GONE
+    @cached_property
+    def _throttles(self) -> Mapping[str, object]:
+        """``topic/name`` or ``broker/id`` -> its throttles."""
+        topics = {
+            f"topic/{name}": (of.topic_id, of.leader_throttle, of.follower_throttle)
+            for name, of in self.snapshot.topics.items()
+        }
+        return topics | {
+            f"broker/{broker}": sorted(one for one in of.items() if "throttled" in one[0] or "alter.log" in one[0])
+            for broker, of in sorted(self.snapshot.broker_configs.items())
+        }
 
     def _clients(self, reason: ProposalReason, subject: SubjectId) -> object:
         group = self.snapshot.groups.get(subject.name)
@@ -183,11 +183,11 @@ def _names(member: Member) -> list[str] | None:
     return None if member.assigned is None else [f"{topic}-{number}" for topic, number in member.assigned]
 
 
-def _places(ground: GroupLocality) -> object:
+def _places(locality: GroupLocality) -> object:
     """Replica racks of every partition; where no selector is rack-aware, the leaders' racks too."""
-    by_leader = ground.bits.selector_is_rack_aware is False
+    by_leader = locality.bits.selector_is_rack_aware is False
     return (
-        ground.bits.selector_is_rack_aware,
-        sorted(ground.bits.bit_of.items()),
-        [(topic, of.kafka, of.read if by_leader else ()) for topic, of in ground.masks.items()],
+        locality.bits.selector_is_rack_aware,
+        sorted(locality.bits.bit_of.items()),
+        [(topic, of.kafka, of.read if by_leader else ()) for topic, of in locality.masks.items()],
     )

@@ -119,32 +119,32 @@ class ForecastInput(NamedTuple):
     """Present reads."""
 
 
-def work_of(group: ReaderGroup, scene: ProposeContext) -> ForecastInput:
+def work_of(group: ReaderGroup, context: ProposeContext) -> ForecastInput:
     """The forecast's input for a group."""
-    ground = assessed_locality(group, scene.detection.assessments.get(group.id), scene.snapshot, scene.memo)
-    topics = tuple([scene.snapshot.topics[name] for name in ground.masks])
-    rates = group_rates(scene.detection.assessments.get(group.id), topics, scene.snapshot)
-    return ForecastInput(group, ground, topics, rates, current_reads(group, ground))
+    locality = assessed_locality(group, context.detection.assessments.get(group.id), context.snapshot, context.memo)
+    topics = tuple([context.snapshot.topics[name] for name in locality.masks])
+    rates = group_rates(context.detection.assessments.get(group.id), topics, context.snapshot)
+    return ForecastInput(group, locality, topics, rates, current_reads(group, locality))
 
 
 def forecast(
-    work: ForecastInput, then: Reads, *, moves: int, bytes_to_move: int | None, scene: ProposeContext
+    work: ForecastInput, then: Reads, *, moves: int, bytes_to_move: int | None, context: ProposeContext
 ) -> PredictedEffect:
     """Shares, cross-rack bytes and money of the group's reads, now and then."""
-    before, after = _state(work, work.now, scene), _state(work, then, scene)
+    before, after = _state(work, work.now, context), _state(work, then, context)
     return PredictedEffect(
         before=before[0],
         after=after[0],
         cross_rack_bytes_per_s_before=bytes_per_s(before[1]),
         cross_rack_bytes_per_s_after=bytes_per_s(after[1]),
-        usd_per_day_before=usd_per_day(before[1], scene.limits),
-        usd_per_day_after=usd_per_day(after[1], scene.limits),
+        usd_per_day_before=usd_per_day(before[1], context.limits),
+        usd_per_day_after=usd_per_day(after[1], context.limits),
         moves=moves,
         bytes_to_move=bytes_to_move,
     )
 
 
-def _state(work: ForecastInput, reads: Reads, scene: ProposeContext) -> tuple[tuple[Locality, ...], Flows | None]:
+def _state(work: ForecastInput, reads: Reads, context: ProposeContext) -> tuple[tuple[Locality, ...], Flows | None]:
     rates = work.rates or {}
     covered = all(p.topic in work.ground.masks for _, partitions in reads for p in partitions)
     shares = measured(reads, work.ground.masks, rates) if covered else ()
@@ -159,7 +159,7 @@ def _state(work: ForecastInput, reads: Reads, scene: ProposeContext) -> tuple[tu
     ]
     states = states_of(work.topics)
     selector = work.ground.bits.selector_is_rack_aware
-    return shares, read_flows(rows, states, scene.racks, rates, selector=selector)
+    return shares, read_flows(rows, states, context.racks, rates, selector=selector)
 
 
 # Proposals that touch an absent broker: a restart takes it away for a while, so the sentence has the absence's age.
@@ -167,16 +167,16 @@ def _state(work: ForecastInput, reads: Reads, scene: ProposeContext) -> tuple[tu
 _OF_REPLICAS = (ProposalKind.REASSIGN, ProposalKind.LEADERS)
 
 
-def with_absences(proposals: tuple[Proposal, ...], scene: ProposeContext) -> tuple[Proposal, ...]:
+def with_absences(proposals: tuple[Proposal, ...], context: ProposeContext) -> tuple[Proposal, ...]:
     """The same proposals; those that touch an absent broker name it at the end of their sentence."""
     found = {
         int(finding.subject.name): finding
-        for finding in scene.detection.findings
+        for finding in context.detection.findings
         if finding.reason is FindingReason.BROKER_ABSENT
     }
     if not found:
         return proposals
-    return tuple([_with_absence(proposal, found, scene) for proposal in proposals])
+    return tuple([_with_absence(proposal, found, context) for proposal in proposals])
 
 
 def rests_on_brokers(proposal: Proposal) -> bool:
@@ -196,8 +196,8 @@ def touched_brokers(proposal: Proposal, rests: ProposalPreconditions) -> frozens
     return frozenset(broker for topic in topics for state in topic.partitions for broker in state.replicas)
 
 
-def _with_absence(proposal: Proposal, found: Mapping[int, Finding], scene: ProposeContext) -> Proposal:
-    away = sorted(found.keys() & touched_brokers(proposal, scene.rests)) if rests_on_brokers(proposal) else []
+def _with_absence(proposal: Proposal, found: Mapping[int, Finding], context: ProposeContext) -> Proposal:
+    away = sorted(found.keys() & touched_brokers(proposal, context.rests)) if rests_on_brokers(proposal) else []
     if not away:
         return proposal
     evidence = [dict(found[broker].evidence) for broker in away]
@@ -209,7 +209,7 @@ def _with_absence(proposal: Proposal, found: Mapping[int, Finding], scene: Propo
     elif len(known) == len(ages):
         words = f"{'have' if many else 'has'} been absent for {lasted(min(known) * 1_000)}{' or more' if many else ''}"
     else:
-        until = lasted(scene.limits.racks.broker_absent_for_ms)
+        until = lasted(context.limits.racks.broker_absent_for_ms)
         words = f"{'are' if many else 'is'} absent now: an agent holds this until that has lasted {until}"
     return proposal._replace(
         sentence=f"{proposal.sentence}; {named('broker', away)} {words}",

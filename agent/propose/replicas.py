@@ -83,20 +83,21 @@ def side_effects(
     before: TopicState,
     counts: tuple[CrossRackFetches, CrossRackFetches],
     predicted: PredictedEffect,
-    scene: ProposeContext,
+    context: ProposeContext,
 ) -> SideEffects:
     """Preferred leaders and cross-rack traffic before and after the plan."""
     changed = [change for change in plan.changes if change.before[0] != change.after[0]]
-    led = Counter(state.replicas[0] for state in before.partitions if state.replicas)
-    then = led.copy()
+    leaders = Counter(state.replicas[0] for state in before.partitions if state.replicas)
+    then = leaders.copy()
     then.subtract(change.before[0] for change in changed)
     then.update(change.after[0] for change in changed)
-    racks, racks_then = _by_rack(led, scene.racks), _by_rack(then, scene.racks)
+    racks, racks_then = _by_rack(leaders, context.racks), _by_rack(then, context.racks)
     now, after = counts
-    clauses = [_leaders(plan, changed, (led, then), (racks, racks_then)), _traffic(now, after, predicted, scene.limits)]
+    of_leaders = _leaders(plan, changed, (leaders, then), (racks, racks_then))
+    clauses = [of_leaders, _traffic(now, after, predicted, context.limits)]
     if plan.reason is ProposalReason.MEND_RACK_SPREAD:
         clauses += (
-            _worse_leaders(changed, predicted.moves, scene)
+            _worse_leaders(changed, predicted.moves, context)
             if changed
             else _worse_traffic(plan, before, counts, predicted)
         )
@@ -104,7 +105,7 @@ def side_effects(
         tuple(clauses),
         (
             ("preferred_leaders_changed", len(changed)),
-            ("preferred_leaders_by_broker_before", _rows(led, "broker ")),
+            ("preferred_leaders_by_broker_before", _rows(leaders, "broker ")),
             ("preferred_leaders_by_broker_after", _rows(then, "broker ")),
             ("preferred_leaders_by_rack_before", _rows(racks, "rack ")),
             ("preferred_leaders_by_rack_after", _rows(racks_then, "rack ")),
@@ -114,15 +115,15 @@ def side_effects(
     )
 
 
-def _by_rack(led: Counter[int], racks: Racks) -> Counter[str]:
+def _by_rack(leaders: Counter[int], racks: Racks) -> Counter[str]:
     by_rack: Counter[str] = Counter()
-    for broker, count in led.items():
+    for broker, count in leaders.items():
         by_rack[racks.get(broker, "?")] += count
     return by_rack
 
 
-def _rows(led: Counter[Any], word: str) -> tuple[str, ...]:
-    shown = [f"{word}{name}: {led[name]:,}" for name in sorted(led)]
+def _rows(leaders: Counter[Any], word: str) -> tuple[str, ...]:
+    shown = [f"{word}{name}: {leaders[name]:,}" for name in sorted(leaders)]
     return (*shown[:_KEPT], *([f"and {len(shown) - _KEPT:,} more"] if len(shown) > _KEPT else []))
 
 
@@ -138,8 +139,8 @@ def _leaders(
     head = f"{counted(len(changed), 'preferred leader')} {'changes' if len(changed) == 1 else 'change'}"
     if not by_broker:
         return f"{head}, and each broker leads as many partitions of {plan.topic} as before"
-    racks_told = f", by rack: {by_rack}" if by_rack else ", and each rack leads as many as before"
-    return f"{head}, by broker: {by_broker}{racks_told}"
+    in_racks = f", by rack: {by_rack}" if by_rack else ", and each rack leads as many as before"
+    return f"{head}, by broker: {by_broker}{in_racks}"
 
 
 def _differences(before: Counter[Any], after: Counter[Any]) -> str:
@@ -191,9 +192,9 @@ def _money(predicted: PredictedEffect, limits: Limits) -> str:
     return f" ({then} a day{' before and after' if apart >= _LEAST_RATE else ''} at {price})"
 
 
-def _worse_leaders(changed: list[PlacementChange], moves: int, scene: ProposeContext) -> list[str]:
+def _worse_leaders(changed: list[PlacementChange], moves: int, context: ProposeContext) -> list[str]:
     """Brokers that unavoidably lead more than now and more than an even share."""
-    seats = LeaderCounts(scene.snapshot, frozenset(), scene.limits)
+    seats = LeaderCounts(context.snapshot, frozenset(), context.limits)
     most, _ = seats.most_even()
     now = seats.of_broker.copy()
     for change in changed:
@@ -216,16 +217,16 @@ def _worse_traffic(
     """For rising traffic: moves are chosen by the number of fetches, not by bytes."""
     now, after = counts
     states = {state.id: state for state in before.partitions}
-    led = all(states[change.id].leader == change.before[0] for change in plan.changes)
-    if not led or now.all is None or after.all is None:
+    preferred = all(states[change.id].leader == change.before[0] for change in plan.changes)
+    if not preferred or now.all is None or after.all is None:
         return []
     if after.all > now.all:
         return [f"no set of {counted(predicted.moves, 'move')} has fewer fetches across racks"]
     rate, rate_then = predicted.cross_rack_bytes_per_s_before, predicted.cross_rack_bytes_per_s_after
     if rate is None or rate_then is None or rate_then - rate < _LEAST_RATE:
         return []
-    told = _counts(now.all, after.all)
-    return [f"moves are chosen by the number of fetches across racks, which {told}, and not by their bytes"]
+    fetches = _counts(now.all, after.all)
+    return [f"moves are chosen by the number of fetches across racks, which {fetches}, and not by their bytes"]
 
 
 class TopicForecast(NamedTuple):
@@ -236,16 +237,16 @@ class TopicForecast(NamedTuple):
     fetches: CrossRackFetches
 
 
-def placement(plan: PlacementPlan, scene: ProposeContext) -> Proposal:
+def placement(plan: PlacementPlan, context: ProposeContext) -> Proposal:
     """The proposal that carries out a placement plan."""
-    topic = settled_topic(scene.snapshot.topics[plan.topic], scene.snapshot)
+    topic = settled_topic(context.snapshot.topics[plan.topic], context.snapshot)
     subject = SubjectId("topic", plan.topic)
     before, after = placement_rows(plan.changes)
-    readers = readers_of(topic, scene.rests.readers.get(plan.topic, ()))
-    now, then = _forecast(topic, readers, scene), _forecast(_changed(topic, plan), readers, scene)
-    moves = _leader_moves(plan) if plan.leaders_only else _replica_moves(plan, scene)
-    predicted = _predicted(plan, moves, now, then, scene)
-    effects = side_effects(plan, topic, (now.fetches, then.fetches), predicted, scene)
+    readers = readers_of(topic, context.rests.readers.get(plan.topic, ()))
+    now, then = _forecast(topic, readers, context), _forecast(_changed(topic, plan), readers, context)
+    moves = _leader_moves(plan) if plan.leaders_only else _replica_moves(plan, context)
+    predicted = _predicted(plan, moves, now, then, context.limits)
+    effects = side_effects(plan, topic, (now.fetches, then.fetches), predicted, context)
     draft = ProposalDraft(
         kind=ProposalKind.LEADERS if plan.leaders_only else ProposalKind.REASSIGN,
         reason=plan.reason,
@@ -255,14 +256,14 @@ def placement(plan: PlacementPlan, scene: ProposeContext) -> Proposal:
         after=after,
         moves=moves,
         predicted=predicted,
-        evidence=(*_evidence(plan, topic, readers, scene), *effects.evidence),
+        evidence=(*_evidence(plan, topic, readers, context), *effects.evidence),
         findings=plan.findings,
         lower_bound=float(plan.lower_bound),
         optimal=plan.optimal,
         placements=plan.changes,
-        basis=basis_of_topic(topic, scene.snapshot),
+        basis=basis_of_topic(topic, context.snapshot),
     )
-    return finished(draft, scene.rests.hash(plan.reason, subject, before, after), scene.snapshot, scene.limits)
+    return finished(draft, context.rests.hash(plan.reason, subject, before, after), context.snapshot, context.limits)
 
 
 def _changed(topic: TopicState, plan: PlacementPlan) -> TopicState:
@@ -282,10 +283,10 @@ def _changed(topic: TopicState, plan: PlacementPlan) -> TopicState:
 
 
 def _forecast(
-    topic: TopicState, readers: Mapping[TopicPartition, PartitionReaders], scene: ProposeContext
+    topic: TopicState, readers: Mapping[TopicPartition, PartitionReaders], context: ProposeContext
 ) -> TopicForecast:
-    groups = scene.rests.readers.get(topic.name, ())
-    snapshot, bits = scene.snapshot, bits_for(groups, scene.snapshot, scene.memo)
+    groups = context.rests.readers.get(topic.name, ())
+    snapshot, bits = context.snapshot, bits_for(groups, context.snapshot, context.memo)
     shares = measured(_reads(readers, bits), {topic.name: topic_masks(topic, bits)}, snapshot.bytes_per_s)
     rows, selector = rows_of(readers), bits.selector_is_rack_aware
     if gaps_of(snapshot, (ObservationPart.GROUPS,)):  # any partition may have readers that are not shown
@@ -293,10 +294,10 @@ def _forecast(
     return TopicForecast(
         shares if readers else (),
         add(
-            replication_flows(topic.partitions, scene.racks, snapshot.bytes_per_s),
-            read_flows(rows, states_of([topic]), scene.racks, snapshot.bytes_per_s, selector=selector),
+            replication_flows(topic.partitions, context.racks, snapshot.bytes_per_s),
+            read_flows(rows, states_of([topic]), context.racks, snapshot.bytes_per_s, selector=selector),
         ),
-        fetches(topic, rows, scene.racks, selector=selector),
+        fetches(topic, rows, context.racks, selector=selector),
     )
 
 
@@ -308,13 +309,13 @@ def _reads(readers: Mapping[TopicPartition, PartitionReaders], bits: RackBits) -
     return reads
 
 
-def _replica_moves(plan: PlacementPlan, scene: ProposeContext) -> tuple[ProposalMove, ...]:
+def _replica_moves(plan: PlacementPlan, context: ProposeContext) -> tuple[ProposalMove, ...]:
     """One move per new replica, paired with the replica that it replaces."""
     moves: list[ProposalMove] = []
     for change in plan.changes:
         gone = [broker for broker in change.before if broker not in change.after]
         new = [broker for broker in change.after if broker not in change.before]
-        size = scene.snapshot.size_bytes.get(change.id)
+        size = context.snapshot.size_bytes.get(change.id)
         moves += [
             ProposalMove("replica", str(change.id), str(source), str(target), size)
             for source, target in zip(gone, new, strict=True)
@@ -330,19 +331,19 @@ def _leader_moves(plan: PlacementPlan) -> tuple[ProposalMove, ...]:
 
 
 def _predicted(
-    plan: PlacementPlan, moves: tuple[ProposalMove, ...], now: TopicForecast, then: TopicForecast, scene: ProposeContext
+    plan: PlacementPlan, moves: tuple[ProposalMove, ...], now: TopicForecast, then: TopicForecast, limits: Limits
 ) -> PredictedEffect:
     sizes = [move.bytes for move in moves]
     copied = None if None in sizes else sum(size for size in sizes if size is not None)
-    rate = scene.limits.proposals.move_bytes_per_s
+    rate = limits.proposals.move_bytes_per_s
     seconds = None if copied is None or plan.leaders_only else round(copied / rate, 1)
     return PredictedEffect(
         before=now.shares,
         after=then.shares,
         cross_rack_bytes_per_s_before=bytes_per_s(now.flows),
         cross_rack_bytes_per_s_after=bytes_per_s(then.flows),
-        usd_per_day_before=usd_per_day(now.flows, scene.limits),
-        usd_per_day_after=usd_per_day(then.flows, scene.limits),
+        usd_per_day_before=usd_per_day(now.flows, limits),
+        usd_per_day_after=usd_per_day(then.flows, limits),
         moves=len(moves),
         bytes_to_move=copied,
         seconds=seconds,
@@ -379,9 +380,9 @@ def _crossing(shares: tuple[Locality, ...]) -> str:
 
 
 def _evidence(
-    plan: PlacementPlan, topic: TopicState, readers: Mapping[TopicPartition, PartitionReaders], scene: ProposeContext
+    plan: PlacementPlan, topic: TopicState, readers: Mapping[TopicPartition, PartitionReaders], context: ProposeContext
 ) -> Evidence:
-    racks = scene.racks
+    racks = context.racks
 
     def spread(change: PlacementChange, replicas: tuple[int, ...]) -> str:
         return f"{change.id}: " + " ".join(racks.get(broker, "?") for broker in replicas)
@@ -394,7 +395,7 @@ def _evidence(
         ("replica_racks_after", tuple(spread(change, change.after) for change in shown)),
         (
             "readers",
-            known_part(sum(of.total + of.unknown for of in readers.values()), scene.snapshot, ObservationPart.GROUPS),
+            known_part(sum(of.total + of.unknown for of in readers.values()), context.snapshot, ObservationPart.GROUPS),
         ),
         ("bytes_counted", "leader to follower, leader or near replica to reader"),
     )

@@ -87,7 +87,7 @@ class TelemetryFile:
         self._problem = f"{self._path}: {error.strerror}"
         file, self._file = self._file, None
         if file is not None:
-            with suppress(OSError):  # the same error once more, from what is still in the buffer
+            with suppress(OSError):  # the same error again, from what is still in the buffer
                 file.close()
 
 

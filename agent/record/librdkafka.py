@@ -87,14 +87,14 @@ class ClientErrors:
 
 
 def refusal(
-    failed: KafkaException | KafkaError, subject: str, heard: Iterable[KafkaError] = (), *, servers: str = ""
+    failed: KafkaException | KafkaError, subject: str, logged: Iterable[KafkaError] = (), *, servers: str = ""
 ) -> RackwiseError:
     """What an error of the library means: a right that is missing, credentials, TLS, a missing topic, or silence.
 
     ``subject`` is what was asked about, such as ``topic rackwise.proposals``; ``servers`` is where.
     """
     error: KafkaError = failed.args[0] if isinstance(failed, KafkaException) else failed
-    for one in (error, *heard):
+    for one in (error, *logged):
         if one.code() in NOT_ALLOWED:
             return NotAllowed(
                 f"This user may not use {subject}",
@@ -115,7 +115,7 @@ def refusal(
             why="no agent has created it yet, or it has another name",
             todo="Start an agent, or check topics.prefix and the names of the topics.",
         )
-    causes = list(dict.fromkeys(_cause(one) for one in heard if one.code() != KafkaError._ALL_BROKERS_DOWN))  # noqa: SLF001 as above
+    causes = list(dict.fromkeys(_cause(one) for one in logged if one.code() != KafkaError._ALL_BROKERS_DOWN))  # noqa: SLF001 as above
     if not causes:
         why = "no answer" if error.code() in _NO_ANSWER else _clean(error)
         causes = [f"{servers}: {why}" if servers else why]

@@ -114,10 +114,10 @@ class _Silences:
         return max((self._newest[other] - at_ms for other, at_ms in others.items()), default=0)
 
 
-def ranked_runs(heard: Sequence[AgentRun]) -> tuple[AgentRun, ...]:
+def ranked_runs(runs: Sequence[AgentRun]) -> tuple[AgentRun, ...]:
     """The leader first, then mode execute, then a clock that may be right, then the newest; no runs that have ended."""
-    newest_ms = max((one.newest_ms for one in heard), default=0)
-    running = [one for one in heard if newest_ms - one.newest_ms <= one.window_ms and not _over(one, heard)]
+    newest_ms = max((one.newest_ms for one in runs), default=0)
+    running = [one for one in runs if newest_ms - one.newest_ms <= one.window_ms and not _over(one, runs)]
     return tuple(sorted(running, key=_rank, reverse=True))
 
 
@@ -135,7 +135,7 @@ def _reports(lines: Iterable[TelemetryLine], cluster: str | None) -> Iterable[tu
                 yield event, event.taken_ms if line.appended_ms is None else line.appended_ms
 
 
-def _over(one: AgentRun, heard: Iterable[AgentRun]) -> bool:
+def _over(one: AgentRun, runs: Iterable[AgentRun]) -> bool:
     """Whether the run has ended: another run of the same name and host began after its last report.
 
     An agent in mode execute is not ended by a dry run of the same name: its next report may only be due later.
@@ -145,7 +145,7 @@ def _over(one: AgentRun, heard: Iterable[AgentRun]) -> bool:
         other.first > one.last
         and mine == (other.report.agent, other.report.host)
         and (other.report.mode == _EXECUTE or one.report.mode != _EXECUTE)
-        for other in heard
+        for other in runs
     )
 
 
@@ -155,7 +155,7 @@ def agent_runs(reader: TopicReader, cluster: str | None) -> tuple[AgentRun, ...]
     Reports lie in one partition, as their subject is the cluster; only its tail is read on.
     """
     spans, step = reader.spans(), _FIRST_STEP_BACK
-    heard: tuple[AgentRun, ...] = ()
+    runs: tuple[AgentRun, ...] = ()
     while spans:
         tail = tuple(span._replace(first=max(span.first, span.end - step)) for span in spans)
         reports = [read for read in reader.read(tail) if read.value is not None and b"report" in read.value]
@@ -163,20 +163,20 @@ def agent_runs(reader: TopicReader, cluster: str | None) -> tuple[AgentRun, ...]
             break
         now_ms = wall_ms()
         lines = [TelemetryLine(read.value, read.appended_ms) for read in reports if read.value is not None]
-        heard = runs_in_lines(lines, cluster, now_ms)
+        runs = runs_in_lines(lines, cluster, now_ms)
         whole = all(cut.first <= span.first for cut, span in zip(tail, spans, strict=True))
-        if whole or step >= _MOST_RECORDS or _far_enough(lines, cluster, heard, now_ms):
+        if whole or step >= _MOST_RECORDS or _far_enough(lines, cluster, runs, now_ms):
             break
         holding = {read.partition for read in reports}
         spans = tuple(span for span in spans if span.partition in holding) or spans
         step *= _STEP_GROWTH
-    return heard
+    return runs
 
 
-def _far_enough(lines: Sequence[TelemetryLine], cluster: str | None, heard: Sequence[AgentRun], now_ms: int) -> bool:
+def _far_enough(lines: Sequence[TelemetryLine], cluster: str | None, runs: Sequence[AgentRun], now_ms: int) -> bool:
     """Whether no counted agent can be further back: a leader may look seldom."""
     times = [min(at_ms, now_ms) for _, at_ms in _reports(lines, cluster)]
-    needed_ms = WINDOW_MS if any(one.report.leads for one in heard) else _FAR_MS
+    needed_ms = WINDOW_MS if any(one.report.leads for one in runs) else _FAR_MS
     return bool(times) and max(times) - min(times) > needed_ms
 
 
@@ -204,7 +204,7 @@ def newest_look(
     prefix: str,
     timeout_ms: int,
 ) -> NewestLook:
-    """The newest events of those kinds, which must be of `ONE_PER_LOOK`; ``cluster`` None takes any cluster's.
+    """The newest events of those kinds; ``cluster`` None takes any cluster's. Raises ValueError: not `ONE_PER_LOOK`.
 
     ``config`` is confluent-kafka's. Joins no group, commits nothing, creates nothing.
     """
@@ -245,16 +245,16 @@ def leading_of(
     newest = newest_of_agent(cluster, None)
     if newest.why_not is not None:
         return newest, ()
-    heard = agents()
-    if not heard:
+    runs = agents()
+    if not runs:
         return NewestLook({}, "it did not show in time which agents write it"), ()
-    first = heard[0]
+    first = runs[0]
     if all(event.instance == first.instance for event in newest.events.values()):
-        return newest, heard
+        return newest, runs
     own = newest_of_agent(first.cluster, first.instance)
     if own.why_not is None:
-        return own, heard
-    return NewestLook({}, f"{first.name} {'leads' if first.report.leads else 'writes it'}, but {own.why_not}"), heard
+        return own, runs
+    return NewestLook({}, f"{first.name} {'leads' if first.report.leads else 'writes it'}, but {own.why_not}"), runs
 
 
 def agents_heard(config: Mapping[str, str | int], topic: str, *, prefix: str, timeout_ms: int) -> tuple[AgentRun, ...]:

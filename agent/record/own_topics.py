@@ -207,7 +207,7 @@ class TopicAnnouncement(NamedTuple):
     exist: tuple[str, ...]
     """Names of those that exist and are left as they are."""
     settled: bool = True
-    """False while that is not known yet, or no broker is there to hold a topic: a later look tells what is created."""
+    """False while that is not known yet, or no broker is there to hold a topic: a later look shows what is created."""
 
 
 def _hides_topics(observation: Observation) -> bool:
@@ -258,12 +258,12 @@ def _fewer_replicas(missing: Sequence[OwnTopic], observation: Observation) -> li
     brokers = (
         f"broker{'s' if len(away) > 1 else ''} {_listed(map(str, away))} {'are' if len(away) > 1 else 'is'} absent"
     )
-    told = (
+    sentence = (
         f"{brokers}, so {_listed(fewer)} {'gets' if len(fewer) == 1 else 'get'} fewer replicas than "
         "topics.replication_factor, and rackwise adds none later: reassign the partitions and raise "
         "min.insync.replicas after the outage"
     )
-    return [told]
+    return [sentence]
 
 
 def _described(topic: OwnTopic, observation: Observation) -> str:

@@ -68,7 +68,7 @@ class ProposalsUpdate(NamedTuple):
 
 
 def update(
-    standing: Mapping[str, PublishedProposal],
+    published: Mapping[str, PublishedProposal],
     proposals: Sequence[Proposal],
     *,
     now_ms: int,
@@ -80,7 +80,7 @@ def update(
     here = source(cluster, agent)
     after = {slot(proposal): proposal for proposal in proposals}
     void: list[ProducerRecord] = []
-    for key, old in standing.items():
+    for key, old in published.items():
         new = after.get(key)
         if new is None or new.id != old.id:
             sentence = _REPLACED if new is not None else (_EXPIRED if now_ms > old.expires_ms else _GONE)
@@ -89,10 +89,10 @@ def update(
     created = [
         ProducerRecord(topic, key, proposal_to_bytes(proposal), created_headers(proposal, here))
         for key, proposal in after.items()
-        if key not in standing or standing[key].id != proposal.id or _stale(standing[key], proposal, now_ms)
+        if key not in published or published[key].id != proposal.id or _stale(published[key], proposal, now_ms)
     ]
     written = {record.key for record in created}
-    stands = {key: _published(proposal) if key in written else standing[key] for key, proposal in after.items()}
+    stands = {key: _published(proposal) if key in written else published[key] for key, proposal in after.items()}
     return ProposalsUpdate((*void, *created), stands, len(created), len(void))
 
 

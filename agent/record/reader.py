@@ -2,7 +2,7 @@
 
 Topics are looked up by the admin client: a consumer looks for its group's coordinator, and on a cluster that has never
 had a group the brokers would create `__consumer_offsets`. Reads are bounded in time and records; an incomplete answer
-says so.
+is marked.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class OffsetRange(NamedTuple):
 
 
 class TopicReader:
-    """Reads one topic; make it with `open_reader`."""
+    """Reads one topic until ``deadline`` (`time.monotonic`, s); make it with `open_reader`."""
 
     def __init__(self, config: Mapping[str, str | int], topic: str, prefix: str, deadline: float) -> None:
         self._config = config
@@ -81,7 +81,7 @@ class TopicReader:
         return tuple(self._span(partition) for partition in partitions if only is None or partition in only)
 
     def read(self, spans: tuple[OffsetRange, ...]) -> Iterator[ConsumerRecord]:
-        """Records of those offsets, in order within a partition, until all are read or the time is over."""
+        """Records of those offsets, in order in a partition, until the end or the deadline. Raises KafkaException."""
         wanted = {span.partition: span.end for span in spans if span.end > span.first}
         at = {span.partition: span.first for span in spans}
         self._consumer.assign([TopicPartition(self._topic, s.partition, s.first) for s in spans if s.end > s.first])
@@ -232,8 +232,8 @@ def _last_memory(reader: TopicReader, cluster: str) -> tuple[Memory | None, bool
 
 def newest_memory(values: Iterable[bytes], cluster: str, left_out: Callable[[str], None]) -> Memory | None:
     """The last readable memory of that cluster; an unreadable one is reported, and hides no older one."""
-    told = [one for one in from_lines(values, left_out) if one.kind is EventKind.MEMORY and one.cluster == cluster]
-    for event in reversed(told):
+    memories = [one for one in from_lines(values, left_out) if one.kind is EventKind.MEMORY and one.cluster == cluster]
+    for event in reversed(memories):
         try:
             return memory_of(event)
         except UnreadableError as error:

@@ -81,8 +81,8 @@ def running_agent(source: TelemetrySource, cluster: str | None) -> RunningAgent 
     """The agent, or why none is known, as one clause. ``cluster`` None takes any cluster's."""
     found: list[RunningAgent] = []
     why_not: list[str] = []
-    for newest, heard in _newest(source, cluster):
-        agent = _agent(newest, heard)
+    for newest, runs in _newest(source, cluster):
+        agent = _agent(newest, runs)
         if isinstance(agent, RunningAgent):
             found.append(agent)
         else:
@@ -146,10 +146,10 @@ def newest_in_file(path: Path, cluster: str | None, deadline: float, instance: s
         return NewestLook({}, f"{path} cannot be read ({error.strerror})")
 
 
-def _agent(newest: NewestLook, heard: tuple[AgentRun, ...]) -> RunningAgent | str:
+def _agent(newest: NewestLook, runs: tuple[AgentRun, ...]) -> RunningAgent | str:
     if newest.why_not is not None:
         return newest.why_not
-    limits_event, first = newest.events[EventKind.LIMITS], heard[0]
+    limits_event, first = newest.events[EventKind.LIMITS], runs[0]
     report = first.report
     try:
         recorded = from_json(LimitsData, limits_event.data)
@@ -164,10 +164,10 @@ def _agent(newest: NewestLook, heard: tuple[AgentRun, ...]) -> RunningAgent | st
         first.newest_ms,
         report.agent,
         report.host,
-        any(one.report.limits_digest != recorded.digest for one in heard),
+        any(one.report.limits_digest != recorded.digest for one in runs),
         report.pid,
         report.leads,
-        heard[1:],
+        runs[1:],
         report.poll_ms,
         first.ahead_ms,
     )

@@ -1,4 +1,4 @@
-"""Follows the weights topic in a thread of its own; a look takes the weights known by then.
+"""Follows the weights topic in a thread of its own; a look takes the weights known at its end.
 
 Invariants: only the first look waits for it, at most `FIRST_WAIT_MS`; no record raises; at most `MOST_BYTES` are kept;
 no group, commit or topic is made. An unreadable record counts as one, with a sentence, until its key is written anew;
@@ -61,12 +61,12 @@ class KeptWeights:
         self._kept: dict[bytes, _Kept] = {}
         self._bytes = 0
         self._left_out = 0
-        self._told: dict[str, WeightsReading] = {}
+        self._readings: dict[str, WeightsReading] = {}
 
     def put(self, key: bytes, kept: _Kept | None) -> None:
         """Keep one record; None deletes its key."""
         before = self._kept.pop(key, None)
-        self._told.clear()
+        self._readings.clear()
         if before is not None:
             self._bytes -= before.size
         if kept is None:
@@ -80,17 +80,17 @@ class KeptWeights:
     def clear(self) -> None:
         """Forget all: the topic was deleted or recreated."""
         self._kept.clear()
-        self._told.clear()
+        self._readings.clear()
         self._bytes = self._left_out = 0
 
     def told(self, cluster: str) -> WeightsReading:
         """The weights of that cluster; the same object for as long as no record comes."""
-        known = self._told.get(cluster)
+        known = self._readings.get(cluster)
         if known is None:
-            known = self._told[cluster] = self._tell(cluster)
+            known = self._readings[cluster] = self._read_out(cluster)
         return known
 
-    def _tell(self, cluster: str) -> WeightsReading:
+    def _read_out(self, cluster: str) -> WeightsReading:
         here = [kept for _, kept in sorted(self._kept.items()) if kept.cluster == cluster or kept.problem is not None]
         problems = [kept.problem for kept in here if kept.problem is not None]
         if self._left_out:
@@ -121,18 +121,18 @@ class WeightsReader:
         self._thread: threading.Thread | None = None
 
     def beside(self, look: Callable[[], Observation]) -> Observation:
-        """The look's observation with the weights known by then."""
+        """The look's observation with the weights known at its end."""
         self._start()
         observation = look()
         self._first.wait(FIRST_WAIT_MS / 1_000)
         self._first.set()  # it is waited for once
         with self._lock:
             gap = self._gap
-            told = self._kept.told(observation.cluster_id)
+            weights = self._kept.told(observation.cluster_id)
             if self._missing is not None:
-                told = WeightsReading(self._topic, missing=self._missing)
+                weights = WeightsReading(self._topic, missing=self._missing)
         gaps = observation.gaps if gap is None else (*observation.gaps, gap)
-        return replace(observation, weights=told, gaps=gaps)
+        return replace(observation, weights=weights, gaps=gaps)
 
     def close(self) -> None:
         """End the thread; one that waits for a silent broker ends with the process."""

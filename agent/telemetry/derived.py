@@ -149,16 +149,16 @@ def _finding(finding: Finding) -> FindingData:
     )
 
 
-def _assessment(found: Assessment) -> AssessmentData:
+def _assessment(assessment: Assessment) -> AssessmentData:
     return AssessmentData(
-        found.group_id,
-        found.why_not.name if found.why_not else None,
-        found.current,
-        found.optimal,
-        found.crossing,
-        found.optimal_crossing,
-        found.lower_bound,
-        found.moved,
+        assessment.group_id,
+        assessment.why_not.name if assessment.why_not else None,
+        assessment.current,
+        assessment.optimal,
+        assessment.crossing,
+        assessment.optimal_crossing,
+        assessment.lower_bound,
+        assessment.moved,
     )
 
 

@@ -235,7 +235,7 @@ def to_lines(event: TelemetryEvent) -> Iterator[str]:
     if len(text) <= MAX_RECORD_CHARS:
         yield text
         return
-    step = MAX_RECORD_CHARS // 2  # quoting a text once more makes it longer, at most twice
+    step = MAX_RECORD_CHARS // 2  # quoting a text again makes it longer, at most twice
     pieces = [text[at : at + step] for at in range(0, len(text), step)]
     for part, piece in enumerate(pieces):
         data = {"part": part, "parts": len(pieces), "text": piece}

@@ -105,7 +105,7 @@ def _parts(value: Any) -> Iterable[tuple[str, Any]]:
 
 
 class IncompleteLookError(ValueError):
-    """Some events of the look are missing; the sentence says which look and how many."""
+    """Some events of the look are missing; the sentence names the look and how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +127,7 @@ class _Row(NamedTuple):
 def observation_to_events(
     observation: Observation, memory: Memory, limits: Limits, *, look: str
 ) -> Iterator[TelemetryEvent]:
-    """Every event that rebuilds the look, in order; the last says how many there are."""
+    """Every event that rebuilds the look, in order; the last has their number."""
     n = 0
     for row in _rows(observation, memory, limits):
         yield _event(row, observation, look, n)

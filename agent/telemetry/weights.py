@@ -25,7 +25,7 @@ _NAME_CHARS = {"topic": 249, "group": 32_767}
 
 
 class UnreadableWeightsError(ValueError):
-    """The bytes are no weights that this version can use; the sentence says why."""
+    """The bytes are no weights that this version can use; the sentence has the reason."""
 
 
 class TopicRecord(NamedTuple):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIRS_RATE
 from agent.values.observation import ObservationPart
@@ -21,13 +22,28 @@ UNLIMITED = str((1 << 63) - 1)
 """Kafka's default for each of these rates."""
 
 
-class ThrottleResource(NamedTuple):
-    """A topic or broker that has throttle settings."""
+@dataclass(frozen=True, slots=True)
+class ThrottleResource:
+    """A broker or a topic that has throttle settings; exactly one of both is given. Sorted by kind, then name."""
 
-    kind: str
-    """``broker`` or ``topic``."""
-    name: str
-    """Topic name, or the broker's id as text."""
+    broker: int | None = None
+    topic: str | None = None
+
+    @property
+    def kind(self) -> Literal["broker", "topic"]:
+        """Kafka's ConfigResource.Type in lower case."""
+        return "topic" if self.broker is None else "broker"
+
+    @property
+    def name(self) -> str:
+        """Kafka's ConfigResource.name: topic name, or the broker's id as text."""
+        return self.topic or "" if self.broker is None else str(self.broker)
+
+    def __lt__(self, other: ThrottleResource) -> bool:
+        return (self.kind, self.name) < (other.kind, other.name)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
 
 
 class SeenThrottle(NamedTuple):

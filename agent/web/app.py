@@ -152,7 +152,7 @@ class RequestLimiter:
             self._inside -= 1
 
     def _is_paced(self, address: str) -> bool:
-        """Whether this address may ask once more now. The addresses that asked last are remembered."""
+        """Whether this address may ask again now. The addresses that asked last are remembered."""
         bounds, now = self._bounds, self._clock_s()
         left, at = self._budgets.pop(address, (bounds.burst, now))
         left = min(bounds.burst, left + (now - at) * bounds.per_s)
@@ -286,8 +286,8 @@ def _acting(state: LoopState) -> dict[str, object]:
     now = state.acting
     if now is None:
         return {}
-    told = {"leads": now.leads, "plans_open": now.plans, "waits_for": label(now.waits) or None}
-    return {"acting": {**told, "notices": _safe(now.notices)}}
+    acting = {"leads": now.leads, "plans_open": now.plans, "waits_for": label(now.waits) or None}
+    return {"acting": {**acting, "notices": _safe(now.notices)}}
 
 
 def _safe(sentences: Iterable[str]) -> list[str]:

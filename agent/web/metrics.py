@@ -357,12 +357,12 @@ def _tasks(snapshot: Snapshot, most: int) -> dict[str, Sequence[Sample]]:
         if copy.role is TaskRole.WARMUP:
             promotable.setdefault(task, set()).add(copy.caught_up)
     kept = sorted(worst, key=lambda key: (-_likely_lag(worst[key]), key))[:most]
-    told = sorted((task, True in known) for task, known in promotable.items() if True in known or None not in known)
-    told = told[:most]
-    tasks = {key[:2] for key in kept} | {task for task, _ in told}
+    decided = sorted((task, True in known) for task, known in promotable.items() if True in known or None not in known)
+    decided = decided[:most]
+    tasks = {key[:2] for key in kept} | {task for task, _ in decided}
     groups = unique_labels(sorted({group for group, _ in tasks} | set(sorted(unknown)[:most])))
     found = _task_samples({(groups[key[0]], *key[1:]): worst[key] for key in sorted(kept)})
-    found["rackwise_task_promotable"] = [((groups[group], task), float(known)) for (group, task), known in told]
+    found["rackwise_task_promotable"] = [((groups[group], task), float(known)) for (group, task), known in decided]
     found["rackwise_task_copies_lag_unknown"] = [
         ((groups[group],), count) for group, count in sorted(unknown.items())[:most]
     ]

@@ -118,7 +118,7 @@ def _samples(snapshot: Snapshot, limits: Limits, most: int) -> Mapping[str, Sequ
 
 def _paths(snapshot: Snapshot, costs: CrossRackCosts, limits: Limits) -> dict[str, list[Sample]]:
     """No sample of a path with unlisted topics or groups: a partial sum would look like a fall."""
-    found: dict[str, list[Sample]] = {}
+    samples: dict[str, list[Sample]] = {}
     lists = {
         "replicate": (costs.replicate, (ObservationPart.TOPICS,)),
         "consume": (costs.consume, (ObservationPart.TOPICS, ObservationPart.GROUPS)),
@@ -133,8 +133,8 @@ def _paths(snapshot: Snapshot, costs: CrossRackCosts, limits: Limits) -> dict[st
         }
         for name, value in figures.items():
             if value is not None:
-                found.setdefault(name, []).append(((path,), value))
-    return found
+                samples.setdefault(name, []).append(((path,), value))
+    return samples
 
 
 def _by_group(costs: CrossRackCosts, limits: Limits, most: int, *, whole: bool) -> list[Sample]:
@@ -149,8 +149,8 @@ def _by_group(costs: CrossRackCosts, limits: Limits, most: int, *, whole: bool) 
 
 
 def _lags(snapshot: Snapshot, most: int, *, whole: bool) -> list[Sample]:
-    found = {name: lag_of(snapshot, name) for name in snapshot.groups}
-    lags = {name: lag.known for name, lag in found.items() if lag is not None and lag.known is not None}
+    every = {name: lag_of(snapshot, name) for name in snapshot.groups}
+    lags = {name: lag.known for name, lag in every.items() if lag is not None and lag.known is not None}
     shown, others = split_top(lags, most, float)
     labels = unique_labels(shown)
     rest: list[Sample] = [((OTHER,), sum(others))] if others and whole else []

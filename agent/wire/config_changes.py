@@ -29,7 +29,9 @@ _BUILT_IN = 5
 """DEFAULT_CONFIG: unset."""
 _LISTS = (OpType.APPEND, OpType.SUBTRACT)
 V = TypeVar("V")
-_ALL_TOPICS = ThrottleResource("topic", "")
+_Described = tuple[ThrottleResource, Any]
+"""A resource, and its row of the answer."""
+_ALL_TOPICS = ThrottleResource(topic="")
 """Key of the one request about all topics; no topic has this name."""
 _Changes = Mapping[ThrottleResource, list[ThrottleChange]]
 """Sorted by resource; of each its changes, by key."""
@@ -70,21 +72,21 @@ def describe_throttles(
 ) -> DescribedThrottles:
     """Both keys of each topic, from any broker, and of each broker, from itself; a failure is a gap."""
     names = sorted(set(topics))
-    every = {one: [one] for one in (ThrottleResource("broker", str(broker)) for broker in set(brokers))}
+    every = {one: [one] for one in (ThrottleResource(broker=broker) for broker in set(brokers))}
     if names:
-        every[_ALL_TOPICS] = [ThrottleResource("topic", name) for name in names]
+        every[_ALL_TOPICS] = [ThrottleResource(topic=name) for name in names]
     jobs = {one: partial(_ask, pool, one, partial(_read, of), deadline) for one, of in every.items()}
     seen: dict[tuple[ThrottleResource, str], SeenThrottle] = {}
     gaps: list[Gap] = []
-    for (kind, name), answer in gather(jobs, deadline, name="throttles").items():
-        part = ObservationPart.TOPIC_CONFIGS if kind == "topic" else ObservationPart.BROKER_CONFIGS
+    for of, answer in gather(jobs, deadline, name="throttles").items():
+        part = ObservationPart.TOPIC_CONFIGS if of == _ALL_TOPICS else ObservationPart.BROKER_CONFIGS
         if isinstance(answer, CallFailed):
-            gaps.append(Gap(part, answer.cause, f"broker {name}" if name else "", answer.detail))
+            gaps.append(Gap(part, answer.cause, "" if of == _ALL_TOPICS else f"broker {of.broker}", answer.detail))
             continue
-        for row in answer:
+        for resource, row in answer:
             refusal = error_name(row.error_code)
             if refusal is None:
-                seen |= _seen(kind, row)
+                seen |= _seen(resource, row)
             else:
                 failure = from_error_name(refusal, row.error_message)
                 gaps.append(Gap(part, failure.cause, row.resource_name, failure.detail))
@@ -110,8 +112,8 @@ def change_throttles(
     for (resource, _), change in sorted(by_key.items()):
         _check(change)
         wanted.setdefault(resource, []).append(change)
-    every = {resource: {resource: rows} for resource, rows in wanted.items() if resource.kind == "broker"}
-    topics = {resource: rows for resource, rows in wanted.items() if resource.kind == "topic"}
+    every = {resource: {resource: rows} for resource, rows in wanted.items() if resource.broker is not None}
+    topics = {resource: rows for resource, rows in wanted.items() if resource.topic is not None}
     if topics:
         every[_ALL_TOPICS] = topics
     jobs = {one: partial(_change_at, pool, one, changes, terms) for one, changes in every.items()}
@@ -125,11 +127,12 @@ def change_throttles(
 
 
 def _check(change: ThrottleChange) -> None:
-    (kind, name), key, operation, value, *_ = change
-    if key not in KEYS_OF.get(kind, ()):
+    resource, key, operation, value, *_ = change
+    kind = resource.kind
+    if key not in KEYS_OF[kind]:
         raise ForbiddenChangeError(f"{key} of a {kind} is no replication throttle")
-    if not name or (kind == "broker" and not name.isdecimal()):
-        raise ForbiddenChangeError(f"{name!r} is no single {kind}")
+    if not (resource.topic if resource.broker is None else resource.topic is None and resource.broker >= 0):
+        raise ForbiddenChangeError(f"{resource.name!r} is no single {kind}")
     if (value is None) != (operation is OpType.DELETE):
         raise ForbiddenChangeError(f"{operation.name} of {key} with the value {value!r}")
     if kind == "broker" and operation in _LISTS:
@@ -138,26 +141,28 @@ def _check(change: ThrottleChange) -> None:
 
 def _ask(pool: ConnectionPool, of: ThrottleResource, ask: Ask[V], deadline: Deadline) -> V:
     """The answer of any broker about topics, and of each broker about itself."""
-    return pool.ask_any(ask, deadline)[1] if of == _ALL_TOPICS else pool.ask(int(of.name), ask, deadline)
+    return pool.ask_any(ask, deadline)[1] if of.broker is None else pool.ask(of.broker, ask, deadline)
 
 
-def _read(resources: Iterable[ThrottleResource], connection: BrokerConnection, until: Deadline) -> list[Any]:
+def _read(every: Iterable[ThrottleResource], connection: BrokerConnection, until: Deadline) -> list[_Described]:
+    by_name = {one.name: one for one in every}
     row = DESCRIBE_CONFIGS.request.DescribeConfigsResource
     message = DESCRIBE_CONFIGS.request(
         resources=[
-            row(resource_type=_TYPES[kind], resource_name=name, configuration_keys=list(KEYS_OF[kind]))
-            for kind, name in resources
+            row(resource_type=_TYPES[one.kind], resource_name=name, configuration_keys=list(KEYS_OF[one.kind]))
+            for name, one in by_name.items()
         ],
         include_synonyms=True,
     )
     version = connection.version(DESCRIBE_CONFIGS, oldest=1)
-    return list(connection.call(DESCRIBE_CONFIGS, message, until, version=version).results)
+    rows = connection.call(DESCRIBE_CONFIGS, message, until, version=version).results
+    return [(by_name[row.resource_name], row) for row in rows if row.resource_name in by_name]
 
 
-def _seen(kind: str, row: Any) -> dict[tuple[ThrottleResource, str], SeenThrottle]:
+def _seen(resource: ThrottleResource, row: Any) -> dict[tuple[ThrottleResource, str], SeenThrottle]:
     """Both keys of a resource; a key that the answer lacks is unset in every layer."""
     found = {one.name: one for one in row.configs}
-    resource = ThrottleResource(kind, row.resource_name)
+    kind = resource.kind
     read: dict[tuple[ThrottleResource, str], SeenThrottle] = {}
     for key in KEYS_OF[kind]:
         own: str | None = None
@@ -219,7 +224,7 @@ def _no_longer_wanted(
     check_in_time(terms.begin_by)
     soon = min(terms.deadline, terms.begin_by)
     rows = _read(changes, connection, soon)
-    seen = {key: value for row in rows if not row.error_code for key, value in _seen(kind, row).items()}
+    seen = {key: value for one, row in rows if not row.error_code for key, value in _seen(one, row).items()}
     topics = describe_on(connection, [resource.name for resource in changes], soon) if kind == "topic" else {}
     every = (change for of_one in changes.values() for change in of_one)
     return leave_out({change: seen.get((change.resource, change.key)) for change in every}, topics)

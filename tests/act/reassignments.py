@@ -141,7 +141,7 @@ def executor(
     with journal_file(path) as journal:
         one = ReassignmentExecutor(
             journal=journal,
-            hand=admin_client,
+            admin=admin_client,
             policy=policy or ReassignmentPolicy(ExecuteLimits(max_bytes_in_flight=None), look_ms=500),
             may=lambda: BatchPermission(begin=True),
             tick_ms=200,

@@ -166,11 +166,11 @@ def _throttles_read(admin_client: WireAdminClient) -> str | None:
 
 
 def _broker_rate(admin_client: WireAdminClient) -> str | None:
-    return _throttle(admin_client, (ThrottleResource("broker", "1"), "leader.replication.throttled.rate"), "1000000")
+    return _throttle(admin_client, (ThrottleResource(broker=1), "leader.replication.throttled.rate"), "1000000")
 
 
 def _topic_list(admin_client: WireAdminClient) -> str | None:
-    return _throttle(admin_client, (ThrottleResource("topic", TOPIC), "leader.replication.throttled.replicas"), "0:1")
+    return _throttle(admin_client, (ThrottleResource(topic=TOPIC), "leader.replication.throttled.replicas"), "0:1")
 
 
 def _throttle(admin_client: WireAdminClient, setting: tuple[ThrottleResource, str], value: str) -> str | None:

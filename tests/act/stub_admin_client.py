@@ -73,8 +73,8 @@ class StubAdminClient:
     def describe_throttles(self, topics: Iterable[str], brokers: Iterable[int], deadline_ms: int) -> DescribedThrottles:
         asked = list(brokers)
         self.calls.append(("throttles", tuple(sorted(asked))))
-        resources = [ThrottleResource("topic", name) for name in topics]
-        resources += [ThrottleResource("broker", str(one)) for one in asked if one not in self.mute]
+        resources = [ThrottleResource(topic=name) for name in topics]
+        resources += [ThrottleResource(broker=one) for one in asked if one not in self.mute]
         keys = ((resource, key) for resource in resources for key in KEYS_OF[resource.kind])
         return DescribedThrottles({key: self._throttle(*key) for key in keys}, ())
 
@@ -122,10 +122,7 @@ class StubAdminClient:
     ) -> dict[ThrottleResource, ChangeResult]:
         every = list(changes)
         now = {
-            one: None
-            if one.resource.kind == "broker" and int(one.resource.name) in self.mute
-            else self._throttle(one.resource, one.key)
-            for one in every
+            one: None if one.resource.broker in self.mute else self._throttle(one.resource, one.key) for one in every
         }
         topics = {row.name: row for row in self.witnesses[min(self.witnesses)]} if self.witnesses else {}
         left_out = leave_out(now, topics) if leave_out is not None else ()

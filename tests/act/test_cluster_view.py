@@ -138,18 +138,18 @@ def test_calls_that_follow_on_one_another_have_their_whole_time_each() -> None:
 
 
 def test_a_broker_that_is_down_is_not_asked_for_its_settings_and_one_that_does_not_answer_is_unread() -> None:
-    resources = tuple(ThrottleResource("broker", str(broker)) for broker in (1, 2, 3))
+    resources = tuple(ThrottleResource(broker=broker) for broker in (1, 2, 3))
     witnesses = {1: (topic("t", (1, 2)),), 2: (topic("t", (1, 2)),)}
     hand = StubAdminClient(witnesses, up=(1, 2), fenced=(3,), mute=frozenset({2}))
-    assert seen(hand, resources=resources).unread == {ThrottleResource("broker", "2")}
+    assert seen(hand, resources=resources).unread == {ThrottleResource(broker=2)}
     assert ("throttles", (1, 2)) in hand.calls
 
 
 def test_layers_are_told_apart_and_keys_without_a_value_left_out() -> None:
     witnesses = {1: (topic("t", (1, 2)),), 2: (topic("t", (1, 2)),)}
-    hand = StubAdminClient(witnesses, throttles=(SeenThrottle(ThrottleResource("broker", "1"), LEADER_RATE, "7", "9"),))
-    (throttle,) = seen(hand, resources=(ThrottleResource("broker", "1"), ThrottleResource("topic", "t"))).throttles
-    assert (throttle.resource, throttle.own, throttle.default) == (ThrottleResource("broker", "1"), "7", "9")
+    hand = StubAdminClient(witnesses, throttles=(SeenThrottle(ThrottleResource(broker=1), LEADER_RATE, "7", "9"),))
+    (throttle,) = seen(hand, resources=(ThrottleResource(broker=1), ThrottleResource(topic="t"))).throttles
+    assert (throttle.resource, throttle.own, throttle.default) == (ThrottleResource(broker=1), "7", "9")
 
 
 def test_sizes_are_asked_for_what_moves_and_matters_only() -> None:

@@ -349,8 +349,8 @@ def test_a_cancel_that_waits_for_the_first_planning_holds_however_long_that_take
     journal = MemoryJournal()
     journal.append(*plan_entries.change_writes(PLAN))
     with before_planning(journal, Box([asked(CommandVerb.CANCEL, "p-strange")])) as one:
-        wait_for(lambda: one._led is not None and one._led.hearing.for_planning, "it was read", 20)
-        led = one._led
+        wait_for(lambda: one._term is not None and one._term.hearing.for_planning, "it was read", 20)
+        led = one._term
         assert led is not None
         led.hearing._done = True  # and all that waited was read
         assert one._may(journal, led.hearing).sentence == UNHEARD
@@ -380,8 +380,8 @@ class Narrow(Box):
 def test_what_was_passed_over_is_no_reason_to_begin_before_all_was_read() -> None:
     journal, box = MemoryJournal(), Box(skipped="skipped 100 records of rackwise.commands: no command", reached=False)
     with acting(Leading(journal, box)) as one:
-        wait_for(lambda: one._led is not None, "it leads", 20)
-        led = one._led
+        wait_for(lambda: one._term is not None, "it leads", 20)
+        led = one._term
         assert led is not None
         assert one._may(journal, led.hearing).sentence == UNHEARD
         box.trouble = "commands could not be read from rackwise.commands: Broker: Topic authorization failed"
@@ -429,7 +429,7 @@ def test_a_time_of_the_future_in_the_journal_is_written_anew_with_the_next_cycle
     journal, now_ms = MemoryJournal(), system_clock().wall_ms
     journal.append(paused(ExecutionPause("ann", "", now_ms + 315_360_000_000)))
     with acting(Leading(journal, Box())) as one:
-        wait_for(lambda: one._led is not None, "it leads", 20)
+        wait_for(lambda: one._term is not None, "it leads", 20)
         one.end(a_cycle(), poll_ms=1_000)
     pause = pause_in(journal.view())
     assert pause is not None

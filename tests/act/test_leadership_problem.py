@@ -178,7 +178,7 @@ def test_what_was_wrong_with_the_topics_is_not_told_by_one_that_no_longer_leads(
 def test_what_is_wrong_with_the_topics_is_looked_at_again_while_it_leads(
     world: World, leadership: JournalLeadership, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(JournalLeadership, "_say_again", lambda *_: setattr(leadership, "_said", world.now))
+    monkeypatch.setattr(JournalLeadership, "_reaffirm", lambda *_: setattr(leadership, "_reaffirmed_at", world.now))
     turns(world, leadership, 1)
     leadership._wrong = ("min.insync.replicas of rackwise.journal is 1",)
     turns(world, leadership, module.STATE_MS / 1_000 + 1)

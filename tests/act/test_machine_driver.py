@@ -32,7 +32,7 @@ MOVE = NewPartitionReassignment(T0, "id", (1, 2), (3, 2))
 OURS = RawReassignment(T0, (3, 2, 1), (3,), (1,))
 THEIRS = RawReassignment(T0, (4, 2, 1), (4,), (1,))
 CANCEL = CancelReassignments((OwnReassignment(T0, "id", (3, 2)),))
-ONE = ThrottleResource("broker", "1")
+ONE = ThrottleResource(broker=1)
 AS_EXPECTED = {1: (topic("t", (1, 2)),)}
 
 
@@ -147,21 +147,21 @@ def test_a_rate_is_changed_only_while_it_is_what_it_was_decided_for(
     ids=["the very topic", "another topic of that name", "no topic"],
 )
 def test_a_list_is_changed_only_of_the_very_topic(now: Any, kind: RequestFate) -> None:
-    entry = ThrottleChange(ThrottleResource("topic", "t"), LEADER_REPLICAS, OpType.APPEND, "0:1", topic_id="id")
+    entry = ThrottleChange(ThrottleResource(topic="t"), LEADER_REPLICAS, OpType.APPEND, "0:1", topic_id="id")
     hand = StubAdminClient({1: (now,)})
     assert [row.kind for row in carried(hand, AlterThrottles((entry,)))] == [kind]
     assert bool(sent(hand)) is (kind is RequestFate.OK)
 
 
 def test_a_resource_is_changed_whole_or_not_at_all_and_the_others_all_the_same() -> None:
-    two = ThrottleResource("broker", "2")
+    two = ThrottleResource(broker=2)
     hand = StubAdminClient(throttles=(SeenThrottle(ONE, LEADER_RATE, "7"),))
     settings = (SET, SET._replace(key=FOLLOWER_RATE), SET._replace(resource=two))
     assert [(row.subject, row.kind) for row in carried(hand, AlterThrottles(settings))] == [
         (ONE, RequestFate.RETRY), (two, RequestFate.OK),
     ]  # fmt: skip
     ((_, changes),) = sent(hand)
-    assert [change.resource.name for change in changes] == ["2"]
+    assert [change.resource.broker for change in changes] == [2]
 
 
 def test_what_is_as_expected_is_sent_without_what_is_not() -> None:
@@ -209,7 +209,7 @@ def test_where_it_is_too_late_for_a_move_nobody_is_asked_for_its_partition_eithe
 
 def test_settings_are_answered_once_for_each_topic_or_broker() -> None:
     hand = StubAdminClient()
-    broker, moved = ThrottleResource("broker", "3"), ThrottleResource("topic", "t")
+    broker, moved = ThrottleResource(broker=3), ThrottleResource(topic="t")
     settings = (
         ThrottleChange(broker, LEADER_RATE, OpType.SET, "1"),
         ThrottleChange(broker, FOLLOWER_RATE, OpType.DELETE),

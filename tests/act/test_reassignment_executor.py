@@ -80,7 +80,7 @@ def moving(
     policy: ReassignmentPolicy = POLICY,
 ) -> Iterator[ReassignmentExecutor]:
     taken = cast("WireAdminClient", cast("Any", hand))
-    executor = ReassignmentExecutor(journal=journal, hand=taken, policy=policy, may=may, tick_ms=10)
+    executor = ReassignmentExecutor(journal=journal, admin=taken, policy=policy, may=may, tick_ms=10)
     executor.start()
     try:
         yield executor
@@ -330,7 +330,7 @@ def test_nothing_is_sent_by_an_agent_that_is_not_sure_to_lead_however_fresh_its_
     hand, journal, sure_s = Timely(), MemoryJournal(), [0.0]
     taken = cast("WireAdminClient", cast("Any", hand))
     executor = ReassignmentExecutor(
-        journal=journal, hand=taken, policy=POLICY, may=lambda: YES, leads_for_s=lambda: sure_s[0], tick_ms=10
+        journal=journal, admin=taken, policy=POLICY, may=lambda: YES, leads_for_s=lambda: sure_s[0], tick_ms=10
     )
     executor.start()
     try:

@@ -60,9 +60,9 @@ def test_a_reassignment_runs_under_a_throttle_that_is_gone_afterwards(
     topic_with(servers, "moved", [[1, 2], [2, 1], [1, 2]], mb=6, min_insync_replicas="1")
     topic_with(servers, "elsewhere", [[1, 2]])
     foreign = {
-        (ThrottleResource("broker", "1"), LEADER_RATE): "7000000",
-        (ThrottleResource("topic", "elsewhere"), LEADER_REPLICAS): "0:1",
-        (ThrottleResource("topic", "moved"), LEADER_REPLICAS): "7:1",
+        (ThrottleResource(broker=1), LEADER_RATE): "7000000",
+        (ThrottleResource(topic="elsewhere"), LEADER_REPLICAS): "0:1",
+        (ThrottleResource(topic="moved"), LEADER_REPLICAS): "7:1",
     }
     for setting, value in foreign.items():
         set_config(servers, setting, value)
@@ -77,10 +77,10 @@ def test_a_reassignment_runs_under_a_throttle_that_is_gone_afterwards(
         one.accept(plan)
         wait_for(lambda: len(hand.list_reassignments(DEADLINE_MS)) == 3, "the move has begun", 60)
         set_now = throttles(hand, "moved", "elsewhere")
-        assert set_now[ThrottleResource("broker", "3"), FOLLOWER_RATE] == "1000000"
-        assert set_now[ThrottleResource("broker", "2"), LEADER_RATE] == "1000000"
-        assert set_now[ThrottleResource("broker", "1"), LEADER_RATE] == "7000000", "a rate of others stays"
-        assert set_now[ThrottleResource("topic", "moved"), LEADER_REPLICAS].split(",")[0] == "7:1"
+        assert set_now[ThrottleResource(broker=3), FOLLOWER_RATE] == "1000000"
+        assert set_now[ThrottleResource(broker=2), LEADER_RATE] == "1000000"
+        assert set_now[ThrottleResource(broker=1), LEADER_RATE] == "7000000", "a rate of others stays"
+        assert set_now[ThrottleResource(topic="moved"), LEADER_REPLICAS].split(",")[0] == "7:1"
         wait_for(lambda: _moving(one) == set(after), "the status tells what moves", 30)
         assert _listed(cluster) == set(after)
         assert "is still in progress" in _verified(cluster, file)

@@ -38,7 +38,7 @@ POLICY = ReassignmentPolicy(LIMITS, look_ms=500)
 @contextmanager
 def moving(journal: KafkaJournal, hand: WireAdminClient) -> Iterator[ReassignmentExecutor]:
     one = ReassignmentExecutor(
-        journal=journal, hand=hand, policy=POLICY, may=lambda: BatchPermission(begin=True), tick_ms=200
+        journal=journal, admin=hand, policy=POLICY, may=lambda: BatchPermission(begin=True), tick_ms=200
     )
     one.start()
     try:

@@ -136,7 +136,7 @@ def test_own_moves_name_their_plan_and_attempts_stand_side_by_side(
 ) -> None:
     shown(monkeypatch, moving())
     second = f"{MOVE.id}.2"
-    rate = ThrottleDebt(ThrottleResource("broker", "1"), LEADER_RATE, "50000000", None, second, 1)
+    rate = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, "50000000", None, second, 1)
     write_journal(
         path,
         *plan(PlanState.ROLLED_BACK),

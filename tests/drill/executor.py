@@ -142,7 +142,7 @@ class Executor:
         policy = ReassignmentPolicy(ExecuteLimits(**{"max_bytes_in_flight": None, **given}), look_ms=look_ms)
         executor = ReassignmentExecutor(
             journal=DyingJournal(journal, self._death),
-            hand=admin_client,
+            admin=admin_client,
             policy=policy,
             may=lambda: guard.may(journal),
             tick_ms=200,

@@ -193,8 +193,8 @@ def running(
     for topic in ("a", "b"):
         topic_with(servers, f"{name}-{topic}", rows, mb=2, min_insync_replicas="2")
     foreign = {
-        (ThrottleResource("topic", f"{name}-b"), LEADER_REPLICAS): f"7:{one}",
-        (ThrottleResource("topic", f"{name}-foreign"), LEADER_REPLICAS): f"0:{one}",
+        (ThrottleResource(topic=f"{name}-b"), LEADER_REPLICAS): f"7:{one}",
+        (ThrottleResource(topic=f"{name}-foreign"), LEADER_REPLICAS): f"0:{one}",
     }
     topic_with(servers, f"{name}-foreign", [[one, two]])
     for setting, value in foreign.items():

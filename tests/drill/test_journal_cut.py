@@ -119,7 +119,7 @@ def records_deleted(run: Run, topic: str) -> None:
     """All of them; a compacted topic has to be another one for that moment."""
     admin, policy = (
         AdminClient({"bootstrap.servers": run.servers}),
-        (ThrottleResource("topic", topic), "cleanup.policy"),
+        (ThrottleResource(topic=topic), "cleanup.policy"),
     )
     set_config(run.servers, policy, "compact,delete")
 

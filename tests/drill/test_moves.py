@@ -170,8 +170,8 @@ def foreign_move(run: Run) -> None:
     one, two = run.stay
     topic_with(servers, topic, [[one, two]], mb=3)
     brake = [
-        ((ThrottleResource("topic", topic), FOLLOWER_REPLICAS), f"0:{run.source}"),
-        ((ThrottleResource("broker", str(run.source)), FOLLOWER_RATE), "1"),
+        ((ThrottleResource(topic=topic), FOLLOWER_REPLICAS), f"0:{run.source}"),
+        ((ThrottleResource(broker=run.source), FOLLOWER_RATE), "1"),
     ]
     for setting, value in brake:
         set_config(servers, setting, value)
@@ -190,8 +190,8 @@ def foreign_throttles(run: Run) -> None:
     servers = run.cluster.bootstrap_servers
     for broker in (run.source, run.target):
         for key in (LEADER_RATE, FOLLOWER_RATE):
-            run.foreign[ThrottleResource("broker", str(broker)), key] = "3000000"
-    run.foreign[ThrottleResource("topic", run.a), FOLLOWER_REPLICAS] = "*"
+            run.foreign[ThrottleResource(broker=broker), key] = "3000000"
+    run.foreign[ThrottleResource(topic=run.a), FOLLOWER_REPLICAS] = "*"
     for setting, value in run.foreign.items():
         set_config(servers, setting, value)
     run.process.start()
@@ -219,7 +219,7 @@ def min_isr_raised(run: Run, *, for_s: float) -> None:
     run.ends = EITHER
     run.process.start()
     run.wait_moving()
-    setting = (ThrottleResource("topic", run.a), "min.insync.replicas")
+    setting = (ThrottleResource(topic=run.a), "min.insync.replicas")
     set_config(run.cluster.bootstrap_servers, setting, "4")
     time.sleep(for_s)
     set_config(run.cluster.bootstrap_servers, setting, "2")

@@ -119,12 +119,12 @@ def carried_out(cluster: Cluster, act: ClusterChange) -> tuple[Cluster, RequestD
 def blinded(seen: ClusterView) -> Iterator[tuple[str, ClusterView]]:
     """The look with one thing in it that did not answer; what is not shown is not taken to be absent."""
     resources = sorted(
-        {it.resource for it in seen.throttles} | {ThrottleResource("topic", "t"), ThrottleResource("broker", "3")}
+        {it.resource for it in seen.throttles} | {ThrottleResource(topic="t"), ThrottleResource(broker=3)}
     )
     for resource in resources:
-        if resource.kind == "topic" or int(resource.name) in seen.brokers:
+        if resource.broker is None or resource.broker in seen.brokers:
             shown = tuple(it for it in seen.throttles if it.resource != resource)
-            yield f"{resource.kind} {resource.name}", seen._replace(unread=frozenset({resource}), throttles=shown)
+            yield str(resource), seen._replace(unread=frozenset({resource}), throttles=shown)
     for at, partition in enumerate(seen.partitions):
         others = seen.partitions[:at], seen.partitions[at + 1 :]
         for what, change in (
@@ -254,7 +254,7 @@ def _configured(cluster: Cluster, act: AlterThrottles) -> tuple[Cluster, Request
     settings = {(resource, key): value for resource, key, value in cluster.settings}
     results: dict[ThrottleResource, RequestFate] = {}
     for change in act.settings:
-        if change.resource.kind == "broker" and int(change.resource.name) not in cluster.up:
+        if change.resource.broker is not None and change.resource.broker not in cluster.up:
             results[change.resource] = RequestFate.RETRY
             continue
         if change.resource.kind == "topic" and not cluster.parts:

@@ -69,12 +69,12 @@ def unthrottled(act: ClusterChange, cluster: Cluster) -> str:
     if not isinstance(act, AlterReassignments):
         return ""
     settings = {(resource, key): value for resource, key, value in cluster.settings}
-    listed = settings.get((ThrottleResource("topic", "t"), FOLLOWER_REPLICAS), "").split(",")
+    listed = settings.get((ThrottleResource(topic="t"), FOLLOWER_REPLICAS), "").split(",")
     for move in act.moves:
         part = cluster.parts[move.id.partition]
         for broker in set(move.target) - set(part.replicas):
             entry = f"{move.id.partition}:{broker}"
-            rate = settings.get((ThrottleResource("broker", str(broker)), FOLLOWER_RATE))
+            rate = settings.get((ThrottleResource(broker=broker), FOLLOWER_RATE))
             if ("*" not in listed and entry not in listed) or (rate is None and broker in cluster.up):
                 return f"{move.id} was moved without a throttle"
     return ""

@@ -40,7 +40,7 @@ MOVE = ReassignmentTarget(P0, "id", (1, 2), (3, 2), bytes=1000)
 ORDER = ReassignmentTarget(P0, "id", (1, 2), (2, 1))
 POLICY = ReassignmentPolicy(ExecuteLimits(throttle=10, throttle_ceiling=15, max_bytes_in_flight=None))
 OTHER = MOVE._replace(id=TopicPartition("t", 1))
-TOPIC_T = ThrottleResource("topic", "t")
+TOPIC_T = ThrottleResource(topic="t")
 
 
 class Live:

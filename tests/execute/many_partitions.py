@@ -173,7 +173,7 @@ class Many:
             del self.parts[id_], self.shown[id_]
             self.moving.pop(id_, None)
             self.showing.pop(id_, None)
-        for key in [key for key in self.settings if key[0] == ThrottleResource("topic", topic)]:
+        for key in [key for key in self.settings if key[0] == ThrottleResource(topic=topic)]:
             del self.settings[key]
 
     def put(self, id_: TopicPartition, part: Part) -> None:

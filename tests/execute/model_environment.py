@@ -65,7 +65,7 @@ def steps_of_others(scenario: Scenario, system: System) -> Iterator[tuple[str, S
         anew = tuple(it._replace(topic_id="other") for it in scenario.cluster.parts)
         yield "t is made anew", system._replace(cluster=cluster._replace(parts=anew, settings=settings), left=gone)
     if left.throttles:
-        for resource, key, value in ((ThrottleResource("broker", "1"), LEADER_RATE, "7"),):
+        for resource, key, value in ((ThrottleResource(broker=1), LEADER_RATE, "7"),):
             settings = {(it[0], it[1]): it[2] for it in cluster.settings} | {(resource, key): value}
             yield (
                 "someone else sets a rate",

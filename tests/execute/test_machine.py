@@ -109,7 +109,7 @@ def test_a_dead_target_is_waited_for_and_then_its_move_is_cancelled():
     assert live.cluster.parts[0].replicas == (1, 2)
     # Its own throttle is taken away when it is back, and not before.
     assert [(it[0].name, it[1]) for it in live.cluster.settings] == [("3", FOLLOWER_RATE)]
-    assert [debt.resource.name for debt in live.journal.debts] == ["3"]
+    assert [debt.resource.broker for debt in live.journal.debts] == [3]
     live.wait(60)
     assert "1 throttle of rackwise stays set until it can be removed" in live.sentences()
     assert f"{FOLLOWER_RATE} of broker 3 cannot be reached now" in live.sentences()
@@ -189,7 +189,7 @@ def test_a_throttle_that_cannot_be_set_ends_the_plan_before_anything_moves():
 
 
 def test_a_rate_for_the_whole_cluster_stays_and_is_told():
-    default = SeenThrottle(ThrottleResource("broker", "1"), LEADER_RATE, None, "500")
+    default = SeenThrottle(ThrottleResource(broker=1), LEADER_RATE, None, "500")
     live = Live(look_as=lambda cluster: view_of(cluster)._replace(throttles=(default,)))
     assert f"{LEADER_RATE} of broker 1 stays 500, which rackwise did not set" in live.sentences()
 

@@ -94,14 +94,14 @@ def test_a_rate_that_another_tool_has_changed_is_not_raised_for_what_is_stuck():
     """Only the rates that are still ours become higher."""
     live = Live()
     theirs = tuple(
-        (resource, key, "7" if resource.name == "1" and key == LEADER_RATE else value)
+        (resource, key, "7" if resource.broker == 1 and key == LEADER_RATE else value)
         for resource, key, value in live.cluster.settings
     )
     live.cluster = live.cluster._replace(settings=theirs)
     live.wait(310)
     raised = {(one.resource.name, one.key) for act in live.acts[2:] for one in act.settings}
     assert raised == {("2", LEADER_RATE), ("3", FOLLOWER_RATE)}
-    assert (ThrottleResource("broker", "1"), LEADER_RATE, "7") in live.cluster.settings
+    assert (ThrottleResource(broker=1), LEADER_RATE, "7") in live.cluster.settings
 
 
 def test_bytes_of_another_partition_on_the_same_broker_are_no_progress_of_a_stuck_one():
@@ -206,7 +206,7 @@ def test_one_attempt_at_a_plan_is_in_progress_at_a_time():
 
 
 def test_the_first_throttle_that_cannot_be_set_is_named():
-    forbidden = {ThrottleResource("broker", "3"), TOPIC_T}
+    forbidden = {ThrottleResource(broker=3), TOPIC_T}
 
     def refused(cluster, asked):
         if not isinstance(asked, AlterThrottles):

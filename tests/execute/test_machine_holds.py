@@ -40,7 +40,7 @@ def test_what_others_move_is_named_and_waited_for():
     ("change", "sentence"),
     [
         pytest.param(
-            {"unread": frozenset({ThrottleResource("broker", "1")})},
+            {"unread": frozenset({ThrottleResource(broker=1)})},
             "no new batch: the settings of broker 1 did not answer",
             id="settings that did not answer",
         ),
@@ -79,7 +79,7 @@ def blind(seen: ClusterView, *, unread: frozenset[ThrottleResource] = frozenset(
     [
         pytest.param({"unread": frozenset({TOPIC_T})}, "the settings of topic t did not answer", id="throttle lists"),
         pytest.param(
-            {"unread": frozenset({ThrottleResource("broker", "3")})},
+            {"unread": frozenset({ThrottleResource(broker=3)})},
             "the settings of broker 3 did not answer",
             id="a rate",
         ),

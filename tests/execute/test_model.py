@@ -19,8 +19,8 @@ from tests.execute.model_system import Left, Scenario
 DRILL_STATES = int(os.environ.get("RACKWISE_MODEL_STATES", "1100000"))
 """Of each of five worlds."""
 QUICK_STATES = 1_500
-T = ThrottleResource("topic", "t")
-ONE = ThrottleResource("broker", "1")
+T = ThrottleResource(topic="t")
+ONE = ThrottleResource(broker=1)
 
 
 def moving(

@@ -24,7 +24,7 @@ from agent.values.reassignment import Batch, ReassignmentPolicy, ReassignmentTar
 from agent.values.throttles import OpType, SeenThrottle, ThrottleChange, ThrottleResource
 from assignors.problem import TopicPartition
 
-TOPIC = ThrottleResource("topic", "t")
+TOPIC = ThrottleResource(topic="t")
 TARGETS = (
     ReassignmentTarget(TopicPartition("t", 0), "id", (1, 2), (3, 2)),
     ReassignmentTarget(TopicPartition("t", 1), "id", (2, 3), (1, 3)),
@@ -33,7 +33,7 @@ Settings = dict[tuple[ThrottleResource, str], str]
 
 
 def brokers(*ids: int) -> list[ThrottleResource]:
-    return [ThrottleResource("broker", str(id_)) for id_ in ids]
+    return [ThrottleResource(broker=id_) for id_ in ids]
 
 
 def seen(own: Settings, *, up: tuple[int, ...] = (1, 2, 3), topic_id: str = "id", **defaults: str) -> ClusterView:
@@ -134,14 +134,14 @@ def test_a_default_of_the_cluster_stays_and_is_told():
 
 
 def test_a_broker_that_is_down_is_told_nothing_and_owes_until_it_is_back():
-    assert not [it for it in batch_throttles(BATCH, seen({}, up=(1, 2))).debts if it.resource.name == "3"]
-    debt = ThrottleDebt(ThrottleResource("broker", "3"), LEADER_RATE, "10", None, "p", 1)
+    assert not [it for it in batch_throttles(BATCH, seen({}, up=(1, 2))).debts if it.resource.broker == 3]
+    debt = ThrottleDebt(ThrottleResource(broker=3), LEADER_RATE, "10", None, "p", 1)
     assert throttle_status(debt, seen({(debt.resource, debt.key): "10"}, up=(1, 2))) is ThrottleStatus.UNREACHABLE
     assert throttle_status(debt, seen({(debt.resource, debt.key): "10"})) is ThrottleStatus.STANDS
 
 
 def test_what_was_not_read_is_not_set_and_what_is_down_cannot_be():
-    debt = ThrottleDebt(ThrottleResource("broker", "3"), LEADER_RATE, "10", None, "p", 1)
+    debt = ThrottleDebt(ThrottleResource(broker=3), LEADER_RATE, "10", None, "p", 1)
     there = seen({(debt.resource, debt.key): "10"})
     assert complete(debt, there)
     assert not complete(debt, there._replace(unread=frozenset({debt.resource})))
@@ -150,7 +150,7 @@ def test_what_was_not_read_is_not_set_and_what_is_down_cannot_be():
 
 
 def test_a_rate_that_stood_before_a_new_pace_is_still_ours():
-    debt = ThrottleDebt(ThrottleResource("broker", "3"), LEADER_RATE, "20", None, "p", 1, formerly="10")
+    debt = ThrottleDebt(ThrottleResource(broker=3), LEADER_RATE, "20", None, "p", 1, formerly="10")
     assert throttle_status(debt, seen({(debt.resource, debt.key): "10"})) is ThrottleStatus.STANDS
     assert throttle_status(debt, seen({(debt.resource, debt.key): "30"})) is ThrottleStatus.GONE
 
@@ -183,7 +183,7 @@ def test_the_rate_comes_from_headroom(traffic, written, fixed, rate):
 
 
 def test_a_rate_is_set_where_there_is_none_or_one_of_ours_and_entries_beside_any() -> None:
-    rate = ThrottleDebt(ThrottleResource("broker", "1"), LEADER_RATE, "15", None, "p", 1)
+    rate = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, "15", None, "p", 1)
     assert throttle_update(rate) == ThrottleChange(
         rate.resource, LEADER_RATE, OpType.SET, "15", expected=(None, "15"), alone=True
     )
@@ -194,7 +194,7 @@ def test_a_rate_is_set_where_there_is_none_or_one_of_ours_and_entries_beside_any
 
 
 def test_a_throttle_that_is_taken_away_is_still_the_one_that_was_set() -> None:
-    rate = ThrottleDebt(ThrottleResource("broker", "1"), LEADER_RATE, "15", None, "p", 1)
+    rate = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, "15", None, "p", 1)
     own = seen({(rate.resource, LEADER_RATE): "15"})
     assert throttle_removal(rate, own) == ThrottleChange(rate.resource, LEADER_RATE, OpType.DELETE, expected=("15",))
     assert throttle_removal(rate._replace(formerly="10"), own).expected == ("15", "10")
@@ -218,13 +218,13 @@ def test_a_throttle_that_is_taken_away_is_still_the_one_that_was_set() -> None:
     [
         pytest.param({}, False, id="nothing is set"),
         pytest.param({"brokers": frozenset({2, 3})}, True, id="its broker is down"),
-        pytest.param({"unread": frozenset({ThrottleResource("broker", "1")})}, False, id="its broker did not answer"),
+        pytest.param({"unread": frozenset({ThrottleResource(broker=1)})}, False, id="its broker did not answer"),
     ],
 )
 def test_what_did_not_answer_is_not_complete_and_what_is_down_is(
     change: dict[str, frozenset[int]], *, is_complete: bool
 ) -> None:
-    rate = ThrottleDebt(ThrottleResource("broker", "1"), LEADER_RATE, "15", None, "p", 1)
+    rate = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, "15", None, "p", 1)
     assert complete(rate, seen({})._replace(**change)) is is_complete
 
 

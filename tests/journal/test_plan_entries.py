@@ -75,8 +75,8 @@ BATCHES = st.builds(
 )
 DEBTS = st.builds(
     ThrottleDebt,
-    st.builds(ThrottleResource, st.just("broker"), st.sampled_from(["0", "1", "2147483647"]))
-    | st.builds(ThrottleResource, st.just("topic"), st.sampled_from(["1", "a.b"])),
+    st.builds(ThrottleResource, broker=st.sampled_from([0, 1, 2147483647]))
+    | st.builds(ThrottleResource, topic=st.sampled_from(["1", "a.b"])),
     st.sampled_from(THROTTLE_KEYS),
     st.text(max_size=3),
     st.none() | st.text(max_size=3),
@@ -111,7 +111,7 @@ def test_the_newest_of_each_key_is_read_back(changes):
 
 
 def test_a_paid_debt_is_gone():
-    debt = ThrottleDebt(ThrottleResource("broker", "1"), LEADER_RATE, "5", None, "p-1", 1)
+    debt = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, "5", None, "p-1", 1)
     assert throttle_debts(told(*lines(debt, ClearedThrottle(debt.resource, debt.key)))) == ()
 
 
@@ -263,27 +263,59 @@ def test_an_entry_that_cannot_be_read_is_an_error():
         open_records(view)
 
 
-THROTTLE = ThrottleDebt(ThrottleResource("broker", "1"), LEADER_RATE, "5", None, "p-1", 1)
+THROTTLE = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, "5", None, "p-1", 1)
+
+
+def written_debt(kind: str, name: str, key: str = LEADER_RATE) -> JournalWrite:
+    """A throttle's line of the journal."""
+    value = {
+        "resource": {"kind": kind, "name": name},
+        "key": key,
+        "ours": "5",
+        "before": None,
+        "proposal_id": "p-1",
+        "number": 1,
+        "formerly": None,
+        "topic_id": None,
+        "tries": 0,
+    }
+    return JournalWrite(f"throttle/{kind}:{name}/{key}", "debt", value)
 
 
 @pytest.mark.parametrize(
     "foreign",
     [
-        pytest.param(THROTTLE._replace(key="log.retention.ms"), id="a setting that is no throttle"),
-        pytest.param(THROTTLE._replace(resource=ThrottleResource("topic", "t"), key="retention.ms"), id="of a topic"),
-        pytest.param(THROTTLE._replace(resource=ThrottleResource("broker", "")), id="the default of all brokers"),
-        pytest.param(THROTTLE._replace(resource=ThrottleResource("broker", "x")), id="a broker without a number"),
-        pytest.param(THROTTLE._replace(resource=ThrottleResource("broker", "\u0661")), id="digits of another alphabet"),
-        pytest.param(
-            THROTTLE._replace(resource=ThrottleResource("broker", "9" * 400)), id="a number that no broker has"
-        ),
-        pytest.param(THROTTLE._replace(resource=ThrottleResource("group", "g")), id="neither broker nor topic"),
+        pytest.param(("broker", "1", "log.retention.ms"), id="a setting that is no throttle"),
+        pytest.param(("topic", "t", "retention.ms"), id="of a topic"),
+        pytest.param(("broker", "", LEADER_RATE), id="the default of all brokers"),
+        pytest.param(("broker", "x", LEADER_RATE), id="a broker without a number"),
+        pytest.param(("broker", "01", LEADER_RATE), id="a number that is not written so"),
+        pytest.param(("broker", "\u0661", LEADER_RATE), id="digits of another alphabet"),
+        pytest.param(("broker", "9" * 400, LEADER_RATE), id="a number that no broker has"),
+        pytest.param(("group", "g", LEADER_RATE), id="neither broker nor topic"),
     ],
 )
 def test_what_is_no_throttle_of_a_broker_or_topic_is_unreadable(foreign):
     """Read, it would be taken away as one of ours, or end every agent in turn."""
     with pytest.raises(UnreadableError):
-        open_records(told(*change_writes(foreign)))
+        open_records(told(written_debt(*foreign)))
+
+
+@pytest.mark.parametrize("resource", [{"broker": 1, "topic": None}, {}, {"kind": "broker", "name": 1}, [], "1", None])
+def test_a_broker_or_topic_that_is_written_otherwise_is_unreadable(resource):
+    line = written_debt("broker", "1")
+    with pytest.raises(UnreadableError):
+        open_records(told(line._replace(value={**line.value, "resource": resource})))
+    with pytest.raises(UnreadableError):
+        open_records(told(written_debt("topic", "")))
+
+
+def test_a_debt_is_written_with_its_broker_or_topic_as_text_and_sorted_by_that_text():
+    resources = [ThrottleResource(broker=10), ThrottleResource(broker=9), ThrottleResource(topic="1")]
+    debts = [THROTTLE._replace(resource=one) for one in resources]
+    written = [written_debt(*row) for row in (("broker", "10"), ("broker", "9"), ("topic", "1"))]
+    assert [json.dumps(line) for line in lines(*debts)] == [json.dumps(line) for line in written]
+    assert throttle_debts(told(*reversed(written))) == tuple(debts)
 
 
 def test_a_record_under_the_key_of_another_is_unreadable():

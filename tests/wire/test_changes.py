@@ -31,8 +31,8 @@ from assignors.problem import TopicPartition
 from tests.wire.fake_broker import Answer, FakeBroker, encode_body
 
 MOVED = TopicPartition("moved", 0)
-RATE = (ThrottleResource("broker", "1"), "leader.replication.throttled.rate")
-REPLICAS = (ThrottleResource("topic", "moved"), "leader.replication.throttled.replicas")
+RATE = (ThrottleResource(broker=1), "leader.replication.throttled.rate")
+REPLICAS = (ThrottleResource(topic="moved"), "leader.replication.throttled.replicas")
 
 Ask = Callable[[WireAdminClient, int], ChangeResult]
 
@@ -179,11 +179,13 @@ def test_a_partition_that_the_broker_passes_over_has_an_unknown_fate() -> None:
 
 
 FORBIDDEN = [
-    ("another key of a topic", (ThrottleResource("topic", "moved"), "retention.ms"), OpType.SET, "1"),
-    ("another key of a broker", (ThrottleResource("broker", "1"), "log.retention.ms"), OpType.SET, "1"),
-    ("a broker's key on a topic", (ThrottleResource("topic", "moved"), RATE[1]), OpType.SET, "1"),
-    ("the default of all brokers", (ThrottleResource("broker", ""), RATE[1]), OpType.SET, "1"),
-    ("a broker that is no number", (ThrottleResource("broker", "<default>"), RATE[1]), OpType.SET, "1"),
+    ("another key of a topic", (ThrottleResource(topic="moved"), "retention.ms"), OpType.SET, "1"),
+    ("another key of a broker", (ThrottleResource(broker=1), "log.retention.ms"), OpType.SET, "1"),
+    ("a broker's key on a topic", (ThrottleResource(topic="moved"), RATE[1]), OpType.SET, "1"),
+    ("the default of all topics", (ThrottleResource(topic=""), REPLICAS[1]), OpType.SET, "1"),
+    ("neither a topic nor a broker", (ThrottleResource(), REPLICAS[1]), OpType.SET, "1"),
+    ("no broker's id", (ThrottleResource(broker=-1), RATE[1]), OpType.SET, "1"),
+    ("a broker and a topic", (ThrottleResource(broker=1, topic="moved"), RATE[1]), OpType.SET, "1"),
     ("a value for a deletion", RATE, OpType.DELETE, "1"),
     ("no value for a setting", RATE, OpType.SET, None),
     ("adding to a number", RATE, OpType.APPEND, "1"),

@@ -23,8 +23,8 @@ from assignors.problem import TopicPartition
 from tests.wire.fake_broker import Answer, FakeBroker, encode_body
 
 MOVED, STILL = TopicPartition("moved", 0), TopicPartition("moved", 1)
-RATE = ThrottleChange(ThrottleResource("broker", "1"), "leader.replication.throttled.rate", OpType.DELETE)
-LIST = ThrottleChange(ThrottleResource("topic", "moved"), "leader.replication.throttled.replicas", OpType.DELETE)
+RATE = ThrottleChange(ThrottleResource(broker=1), "leader.replication.throttled.rate", OpType.DELETE)
+LIST = ThrottleChange(ThrottleResource(topic="moved"), "leader.replication.throttled.replicas", OpType.DELETE)
 Seen = Mapping[ThrottleChange, SeenThrottle | None]
 SENT = {ALTER_PARTITION_REASSIGNMENTS.key, INCREMENTAL_ALTER_CONFIGS.key}
 

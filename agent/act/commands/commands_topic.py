@@ -91,12 +91,12 @@ def send_command(
 class TopicInbox:
     """An `CommandInbox` over the commands topic."""
 
-    def __init__(self, config: Config, topic: str, prefix: str, led_from: TopicEndOffset | None = None) -> None:
+    def __init__(self, config: Config, topic: str, prefix: str, began_at: TopicEndOffset | None = None) -> None:
         """``led_from`` is the topic's end when this agent began to lead; None: as it is when it is first read."""
         self._config = config
         self._topic = topic
         self._prefix = prefix
-        self._led_from = led_from
+        self._began_at = began_at
         self._lock = threading.Lock()
         self._consumer: Consumer | None = None
         self._topic_id = UNKNOWN
@@ -151,9 +151,9 @@ class TopicInbox:
             self._forget()
 
     def _open(self, view: JournalState) -> Consumer:
-        """A consumer that goes on where the journal says, or at the beginning of a topic that was made anew."""
+        """A consumer from the journal's position on, or from the beginning of a recreated topic."""
         end = end_of(self._config, self._topic)
-        self._topic_id, self._led_from, self._end = end.topic_id, self._led_from or end, end.offset
+        self._topic_id, self._began_at, self._end = end.topic_id, self._began_at or end, end.offset
         self._kept = view.get(POSITION)
         position = _position(self._kept, end)
         self._next = end.offset if position is None else position
@@ -195,8 +195,8 @@ class TopicInbox:
 
     def _came(self, offset: int, message: Message) -> CommandOrigin:
         kind, at_ms = message.timestamp()
-        led = self._led_from
-        live = led is not None and (offset >= led.offset or is_other(self._topic_id, led.topic_id))
+        began_at = self._began_at
+        live = began_at is not None and (offset >= began_at.offset or is_other(self._topic_id, began_at.topic_id))
         return CommandOrigin(live=live, at_ms=at_ms if kind == TIMESTAMP_LOG_APPEND_TIME else None)
 
     def _forget(self) -> None:

@@ -93,11 +93,11 @@ def is_answered(command_id: str, view: JournalState) -> bool:
     return f"{ANSWERS}/{command_id}" in view
 
 
-def _named(found: Any) -> tuple[str, Mapping[str, Any]] | None:
-    if not isinstance(found, dict):
+def _named(document: Any) -> tuple[str, Mapping[str, Any]] | None:
+    if not isinstance(document, dict):
         return None
-    name = found.get("id")
-    return (name, found) if isinstance(name, str) and _ID.fullmatch(name) else None
+    name = document.get("id")
+    return (name, document) if isinstance(name, str) and _ID.fullmatch(name) else None
 
 
 # A file is complete or absent, and is removed once the journal holds its answer. Its owner is the sender; the directory
@@ -204,7 +204,7 @@ class SpoolInbox:
         return [name for name in names if name not in old]
 
     def _readable(self, directory: int, name: str, view: JournalState) -> InboxCommand | None:
-        """As `_taken`; a file that cannot be read or put away is said and keeps no other one waiting."""
+        """As `_taken`; a file that cannot be read or moved is logged and delays no other one."""
         try:
             return self._taken(directory, name, view)
         except OSError as error:

@@ -67,19 +67,19 @@ class WatermarkFile:
         return cls(open_own(witness_path(journal), os.O_RDWR | os.O_CREAT))
 
     def read(self) -> FileWatermark:
-        """What it says; nothing reached while it is empty."""
+        """Its content; nothing reached while it is empty. Raises OSError: unreadable or damaged."""
         data = os.pread(self._file, 256, 0)
         if not data.strip(b"\0"):
             return FileWatermark()
-        found = _TEXT.fullmatch(data)
-        if found is None or found[5] != _sum(found[1]):
+        match = _TEXT.fullmatch(data)
+        if match is None or match[5] != _sum(match[1]):
             raise OSError(
                 errno.EINVAL, "its witness (.reached) is damaged; remove it if the journal is known to be whole"
             )
-        return FileWatermark(int(found[2]), (int(found[3]), int(found[4]) - 1))
+        return FileWatermark(int(match[2]), (int(match[3]), int(match[4]) - 1))
 
     def write(self, reached: FileWatermark, *, durably: bool) -> None:
-        """Say how far the journal has come. The same length each time, so that there is never half of one."""
+        """Write how far the journal has come. The same length each time, so that there is never half of one."""
         epoch, seq = reached.place
         text = b"%020d %020d %020d" % (reached.given, epoch, seq + 1)
         os.pwrite(self._file, b"%s %s\n" % (text, _sum(text)), 0)
@@ -92,7 +92,7 @@ class WatermarkFile:
 
 
 def witness_path(journal: Path) -> Path:
-    """Where the witness of a journal file stands."""
+    """Path of the witness of a journal file."""
     return journal.with_name(f"{journal.name}.reached")
 
 
@@ -195,7 +195,7 @@ class FileJournal:
         return self._ended
 
     def view(self) -> JournalState:
-        """What the journal says by now."""
+        """The journal's present state."""
         with self._lock:
             if self._ended is not None:
                 raise self._ended
@@ -246,11 +246,11 @@ class FileJournal:
         self._size += len(line)
         self._view = applied(self._view, changes)
         self._newest = changes[-1].epoch, changes[-1].seq
-        with suppress(OSError):  # the entries are on the disk; a witness that says less does no harm
+        with suppress(OSError):  # the entries are on the disk; a witness that lags behind does no harm
             self._witness.write(FileWatermark(self._epoch, self._newest), durably=False)
 
     def _compact(self) -> None:
-        """Replace the file by what it says, so that a crash leaves the old one or the new one."""
+        """Replace the file by its newest entries, so that a crash leaves the old one or the new one."""
         self._drop_file()
         new = self._path.with_name(f"{self._path.name}.new")
         try:
@@ -281,7 +281,7 @@ class FileJournal:
 
 
 def read_file(path: Path, *, own: bool = False) -> JournalContents:
-    """What the file says, without a lock; nothing when there is no file. Raises BadInput, JournalUnavailable.
+    """The file's state, without a lock; empty when there is no file. Raises BadInput, JournalUnavailable.
 
     ``own`` is for an agent that acts by it: the file is this user's then, and no other user may write it.
     """
@@ -358,7 +358,7 @@ def _marker(newest: JournalPosition) -> Mapping[str, Any]:
 
 
 def _place(one: Any) -> JournalPosition:
-    """Of an entry in a line; nowhere for what says none."""
+    """Of an entry in a line; nowhere without one."""
     epoch, seq = (one.get("epoch"), one.get("seq")) if isinstance(one, dict) else (None, None)
     return (epoch, seq) if isinstance(epoch, int) and isinstance(seq, int) else NOWHERE
 

@@ -33,13 +33,13 @@ class JournalPort(Protocol):
         """The leadership under which this writer writes."""
 
     def view(self) -> JournalState:
-        """What the journal says by now, own appends included. Immutable: a later append gives a new one."""
+        """The journal's present state, own appends included. Immutable: a later append gives a new one."""
 
     def append(self, *writes: JournalWrite) -> None:
         """Write all of it or nothing, durably.
 
-        Raises FencedOut when another agent took over (fatal), JournalUnavailable when it could not be told in time
-        whether it was written; the view then says what was written once it is known again.
+        Raises FencedOut when another agent took over (fatal), JournalUnavailable when it was unknown in time
+        whether it was written; the view then has what was written once that is known again.
         """
 
 
@@ -77,7 +77,7 @@ class TopicRead(NamedTuple):
 
 
 class JournalCompactor:
-    """Takes messages in the order of the log; the newest record of a key stands, whatever it is."""
+    """Takes messages in the order of the log; the newest record of a key counts, whatever it is."""
 
     def __init__(self, topic: str, trust: JournalTrust) -> None:
         self.position = 0
@@ -90,7 +90,7 @@ class JournalCompactor:
         """All of them, and those of them from before there was a key: no fault once there is one."""
         self._first_believed = 0
         self._accepted = False
-        """Whether a record counts without a code, because a person said so."""
+        """Whether a record counts without a code, because an operator accepted it."""
         self._others: dict[bytes, list[RejectedRecord]] = {}
         """Records with codes of other keys that nothing overwrote yet; overwritten ones were a former key's."""
         self._signed = False

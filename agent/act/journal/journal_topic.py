@@ -81,11 +81,11 @@ class TopicOffsets(NamedTuple):
     decided: int
     """Below this offset every transaction is committed or aborted."""
     end: int
-    """The high watermark: below it records stand, decided or not."""
+    """The high watermark: below it are records, decided or not."""
 
 
 class JournalTopic:
-    """Asks and reads one journal topic. One thread at a time; `close` ends its clients."""
+    """Reads one journal topic, in one thread; `close` ends its clients. ``until``: seconds of `time.monotonic`."""
 
     def __init__(self, config: Config, topic: str, prefix: str, trust: JournalTrust = JournalTrust()) -> None:  # noqa: B008 frozen
         self._config = config
@@ -115,14 +115,14 @@ class JournalTopic:
             asked = admin.describe_configs([resource], request_timeout=max(0.1, until - time.monotonic()))
             policy = asked[resource].result()[CLEANUP_POLICY].value
         except KafkaException:
-            return  # without the right to see configs there is nothing to say; what was cut shows in the offsets
+            return  # without the right to see configs nothing is checked; what was cut shows in the offsets
         if policy != COMPACT:
             raise _unfit(self._topic, f"its cleanup.policy is {policy}, so brokers delete old records")
 
     def read(self, end: int, until: float) -> TopicRead:
         """Everything below ``end``. Raises JournalUnavailable when that takes longer, BadInput for what is no journal.
 
-        A record that is no entry, or a newer one, is left aside and told of.
+        A record that is no entry, or a newer one, is left aside and listed.
         """
         reading = JournalCompactor(self._topic, self._trust)
         settings = reader_config(f"{self._prefix}-reader")
@@ -173,7 +173,7 @@ def read_journal_topic(
     timeout_ms: int,
     trust: JournalTrust = JournalTrust(),  # noqa: B008 frozen
 ) -> JournalState:
-    """What the topic says by now, without a right to write; for people. What cannot be read is left aside.
+    """The topic's present state, without a right to write; for people. What cannot be read is left aside.
 
     Raises JournalUnavailable, NotAllowed, ConfigError when there is no such topic.
     """
@@ -221,7 +221,7 @@ _SILENT.propagate = False
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaJournalPlan:
-    """Where the journal stands, and who writes it."""
+    """The journal's topic, and its writer."""
 
     config: Mapping[str, str | int] = field(repr=False)
     """confluent-kafka's configuration of the executor; it may hold secrets."""
@@ -255,7 +255,7 @@ class JournalWatermark(NamedTuple):
     """An offset that its high watermark has reached."""
 
 
-def check(plan: KafkaJournalPlan, bounds: TopicOffsets, told: TopicRead, witness: JournalWatermark) -> None:
+def check(plan: KafkaJournalPlan, bounds: TopicOffsets, read: TopicRead, witness: JournalWatermark) -> None:
     """Raises BadInput, WrongCluster for a journal that must not be gone on with."""
     if bounds.first > 0:
         raise journal_lost_error(plan.topic, f"its offsets below {bounds.first} are gone")
@@ -263,39 +263,39 @@ def check(plan: KafkaJournalPlan, bounds: TopicOffsets, told: TopicRead, witness
         raise journal_lost_error(
             plan.topic, f"it ends at offset {bounds.end}, and offset {witness.end} was reached before"
         )
-    _check_signed(plan, bounds, told)
-    if told.newer:
+    _check_signed(plan, bounds, read)
+    if read.newer:
         raise BadInput(
             f"The journal {plan.topic} is only read, not written, and nothing is done",
-            why=f"a newer rackwise wrote it ({told.newer[0]})",
+            why=f"a newer rackwise wrote it ({read.newer[0]})",
             todo="Upgrade this agent to the same version.",
         )
-    if told.unreadable:
+    if read.unreadable:
         raise BadInput(
             f"The journal {plan.topic} cannot be continued",
-            why=f"{len(told.unreadable)} of its keys hold no valid entries: {told.unreadable[0]}",
+            why=f"{len(read.unreadable)} of its keys hold no valid entries: {read.unreadable[0]}",
             todo="Check the ACLs of the topic, and delete these keys: only rackwise may write it.",
         )
-    check_cluster(told.view, plan.leader.cluster, plan.topic)
-    if told.newest_epoch < witness.epoch:
+    check_cluster(read.view, plan.leader.cluster, plan.topic)
+    if read.newest_epoch < witness.epoch:
         raise journal_lost_error(
-            plan.topic, f"it ends with epoch {told.newest_epoch}, but epoch {witness.epoch} has begun before"
+            plan.topic, f"it ends with epoch {read.newest_epoch}, but epoch {witness.epoch} has begun before"
         )
 
 
-def _check_signed(plan: KafkaJournalPlan, bounds: TopicOffsets, told: TopicRead) -> None:
-    """Raises BadInput where no record, or not every one, can be told from a forged one."""
+def _check_signed(plan: KafkaJournalPlan, bounds: TopicOffsets, read: TopicRead) -> None:
+    """Raises BadInput where no record, or not every one, differs from a forged one."""
     if not plan.keys:
-        if told.signed:
+        if read.signed:
             raise BadInput(
                 f"The journal {plan.topic} is signed, and this agent has no key",
                 why="execute.journal_key_file is not set",
                 todo="Set it to a file with the key of the other agents.",
             )
         return
-    if told.believed or not told.doubted:
+    if read.believed or not read.doubted:
         return
-    if ids := distinct_ids(one for one in told.doubted if one.doubt is RejectionReason.OTHER_KEY):
+    if ids := distinct_ids(one for one in read.doubted if one.doubt is RejectionReason.OTHER_KEY):
         raise BadInput(
             f"The journal {plan.topic} is signed with another key",
             why=f"its records name key {', '.join(ids[:3])}, and this agent has {', '.join(k.id for k in plan.keys)}",
@@ -303,7 +303,7 @@ def _check_signed(plan: KafkaJournalPlan, bounds: TopicOffsets, told: TopicRead)
         )
     raise BadInput(
         f"No record of the journal {plan.topic} is signed with this agent's key",
-        why=f"{counted(told.doubted_count, 'record')}, first {told.doubted[0].key!r}: {told.doubted[0].doubt.value}",
+        why=f"{counted(read.doubted_count, 'record')}, first {read.doubted[0].key!r}: {read.doubted[0].doubt.value}",
         todo=(
             "If they are from before the key was set (see: rackwise proposals history), accept them once with"
             f" --set execute.journal_unsigned_below={bounds.end}"

@@ -68,16 +68,16 @@ class KafkaJournal:
         self._epoch = 0
         self._seq = 0
         self._end = 0
-        """No record of ours can come to stand below."""
+        """No record of ours can get a lower offset."""
         self._ended: RackwiseError | None = None
         self._finish: Callable[[float], None] | None = None
         """What ends the transaction that is still open, commit or abort."""
         self._doubtful = False
         """Whether the view may lack what was committed."""
         self._next: int | None = None
-        """Where the next record of ours stands if no other client writes; None when that is not known."""
+        """Offset of our next record if no other client writes; None when that is not known."""
         self._look_again = 0.0
-        self._told: str | None = None
+        self._notice: str | None = None
         self._doubted = 0
 
     @classmethod
@@ -121,10 +121,10 @@ class KafkaJournal:
 
     def notice(self) -> str | None:
         """A sentence about records of others; None while none was seen."""
-        return self._told
+        return self._notice
 
     def view(self) -> JournalState:
-        """What the journal says by now; asks the topic first when that is in doubt, and raises as `append` does."""
+        """The journal's present state; reads the topic first when that is in doubt, and raises as `append` does."""
         with self._lock:
             self._settle()
             return self._view
@@ -156,14 +156,14 @@ class KafkaJournal:
         fenced_until = _patient_until(plan)
         self._calls(lambda: self._retrying(self._producer.init_transactions, fenced_until))
         bounds = self._reader.bounds(_patient_until(plan))
-        told = self._reader.read(bounds.end, _patient_until(plan))
-        check(plan, bounds, told, witness)
-        self._topic_id, self._view, self._end = bounds.topic_id, told.view, told.end
-        self._epoch = max(told.newest_epoch, witness.epoch) + 1
+        read = self._reader.read(bounds.end, _patient_until(plan))
+        check(plan, bounds, read, witness)
+        self._topic_id, self._view, self._end = bounds.topic_id, read.view, read.end
+        self._epoch = max(read.newest_epoch, witness.epoch) + 1
         now_ms = self._clock().wall_ms
         leader = plan.leader._replace(since_ms=now_ms)
         first = numbered((leader_write(leader),), at_ms=now_ms, epoch=self._epoch, first_seq=0)
-        first = (*first, *self._again(told, first_seq=1))
+        first = (*first, *self._again(read, first_seq=1))
         # The writer has still to find the topic's leader.
         self._write(first, _patient_until(plan) + _long(first))
         # Up to the own record everything is seen now, whichever replica answered before.
@@ -173,17 +173,18 @@ class KafkaJournal:
                 f"The journal {plan.topic} changed while it was opened", why="another writer used the same epoch"
             )
 
-    def _again(self, told: TopicRead, *, first_seq: int) -> tuple[EncodedWrite, ...]:
-        """Everything once more with the key in force, where something else stands as the last record of a key.
+    def _again(self, read: TopicRead, *, first_seq: int) -> tuple[EncodedWrite, ...]:
+        """Every entry again, signed with the key in force, where the last record of a key is something else.
 
         Compaction keeps the last record of a key, from any writer.
         """
-        self._doubted = told.doubted_count
-        self._told = record_trust.rejection_sentence(told.doubted, told.doubted_count, self._plan.topic) or self._told
-        if not told.overwrite:
+        self._doubted = read.doubted_count
+        sentence = record_trust.rejection_sentence(read.doubted, read.doubted_count, self._plan.topic)
+        self._notice = sentence or self._notice
+        if not read.overwrite:
             return ()
-        view = {key: entry for key, entry in told.view.items() if key != LEADER}
-        gone = told.overwrite - {LEADER}
+        view = {key: entry for key, entry in read.view.items() if key != LEADER}
+        gone = read.overwrite - {LEADER}
         return rewritten(view, gone, at_ms=self._clock().wall_ms, epoch=self._epoch, first_seq=first_seq)
 
     def _write(self, changes: Sequence[EncodedWrite], until: float) -> None:
@@ -226,8 +227,8 @@ class KafkaJournal:
         """Offsets between two transactions of ours are records that another client wrote."""
         if self._next is None or first <= self._next:
             return
-        self._told = f"another client wrote {self._plan.topic} at offsets {self._next} to {first - 1}"
-        # Without a key what another wrote cannot be told from what was written here.
+        self._notice = f"another client wrote {self._plan.topic} at offsets {self._next} to {first - 1}"
+        # Without a key another client's records cannot be distinguished from own ones.
         if self._plan.keys and time.monotonic() >= self._look_again:
             self._look_again = time.monotonic() + _LOOK_AGAIN_S
             self._doubtful = True
@@ -279,12 +280,12 @@ class KafkaJournal:
         raise JournalUnavailable(f"The journal {self._plan.topic} could not be written", why=str(cause)) from cause
 
     def _cause(self, cause: Exception) -> Exception:
-        """A refused write shows at its records as purged only; the client says why when it is asked to commit."""
+        """A refused write shows at its records as purged only; the client has the reason when it is asked to commit."""
         if isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError._PURGE_QUEUE:  # noqa: SLF001 as above
             try:
                 self._producer.commit_transaction(_PAUSE_S)  # of a transaction that has failed: it cannot
-            except KafkaException as told:
-                return told
+            except KafkaException as failed:
+                return failed
         return cause
 
     def _settle(self) -> None:
@@ -307,15 +308,15 @@ class KafkaJournal:
             raise topic_gone_error(self._plan.topic) from error
         if is_other(bounds.topic_id, self._topic_id) or bounds.end < self._end:
             raise self._forgot()
-        told = self._reader.read(bounds.end, _patient_until(self._plan))
-        if told.newest_epoch < self._epoch:  # its own first record is gone, and no id tells of another topic
+        read = self._reader.read(bounds.end, _patient_until(self._plan))
+        if read.newest_epoch < self._epoch:  # its own first record is gone, and no id shows another topic
             raise self._forgot()
-        if told.newest_epoch > self._epoch:
-            self._ended = fenced_out(self._plan.topic, f"epoch {told.newest_epoch} has begun")
+        if read.newest_epoch > self._epoch:
+            self._ended = fenced_out(self._plan.topic, f"epoch {read.newest_epoch} has begun")
             raise self._ended
-        self._view, self._end, self._next = told.view, told.end, None
+        self._view, self._end, self._next = read.view, read.end, None
         self._reader.close()
-        return told
+        return read
 
     def _forgot(self) -> BadInput:
         """Ends this writer."""
@@ -329,7 +330,7 @@ class KafkaJournal:
         except KafkaException as failed:
             if failed.args[0].code() != KafkaError._STATE:  # noqa: SLF001 as above
                 raise
-            # The client has ended it already; what became of it stands in the topic.
+            # The client has ended it already; its outcome is in the topic.
 
     def _commit(self, until: float) -> None:
         """Raises KafkaException when it is not known to be over."""
@@ -356,7 +357,7 @@ class KafkaJournal:
                 return
 
     def _calls(self, call: Callable[[], None]) -> None:
-        """The call, with the client's errors told as ours."""
+        """The call, with the client's errors as ours."""
         try:
             with untangled():
                 call()

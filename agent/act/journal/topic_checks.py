@@ -73,7 +73,7 @@ def topic_problems(
 
 
 def writable(observer: Mapping[str, str | int], names: SharedTopics, timeout_s: float) -> tuple[str, ...]:
-    """A sentence where the observer's user may write what only others should; nothing where brokers do not tell."""
+    """A sentence where the observer's user may write what only others should; nothing where brokers do not show it."""
     admin = AdminClient(client_settings(observer))
     asked = admin.describe_topics(
         TopicCollection([names.journal, names.commands]), request_timeout=timeout_s, include_authorized_operations=True

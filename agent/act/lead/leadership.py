@@ -43,7 +43,7 @@ from agent.values.journal import JournalState
 from agent.values.observation import Observation
 
 STATE_MS = 300_000
-"""How often a leader that has nothing else to write says that it still leads; a fenced one learns of it then."""
+"""How often a leader that has nothing else to write writes its record again; a fenced one learns of it then."""
 ASIDE_S = 30.0
 _TICK_S = 0.1
 _RETRY_S = 1.0
@@ -84,12 +84,12 @@ class JournalLeadership:
         self._look_again = 0.0
         self._no_topics: str | None = None
         """Which topics are missing, by the last look."""
-        self._said = 0.0
+        self._reaffirmed_at = 0.0
         self._failing_since: float | None = None
         self._thread = thread(LEADERSHIP, self._run)
 
     def start(self) -> None:
-        """Begin to take part, as soon as `observed` has told the cluster."""
+        """Begin to take part, as soon as `observed` has given the cluster id."""
         self._thread.start()
 
     def observed(self, observation: Observation) -> None:
@@ -109,11 +109,11 @@ class JournalLeadership:
 
     @property
     def state(self) -> LeaseState:
-        """Leading once there is a journal to write; else standing by."""
+        """Leading once there is a journal to write; else standby."""
         return LeaseState.LEADING if self.may_act() else LeaseState.STANDBY
 
     def journal(self) -> JournalPort | None:
-        """The journal of this leadership; None while standing by. Another object means another leadership.
+        """The journal of this leadership; None while standby. Another object means another leadership.
 
         Raises FencedOut, or another fatal error, once this agent must end.
         """
@@ -123,7 +123,7 @@ class JournalLeadership:
             return self._journal if self._is_sure() else None
 
     def inbox(self) -> CommandInbox | None:
-        """Operators' commands; None while standing by."""
+        """Operators' commands; None while standby."""
         with self._lock:
             return self._inbox if self._is_sure() else None
 
@@ -149,12 +149,12 @@ class JournalLeadership:
     def notices(self) -> tuple[str, ...]:
         """What is not as it should be, and keeps no agent from leading: records of others, settings of topics."""
         journal, lease = self._journal, self._lease
-        told = journal.notice() if isinstance(journal, KafkaJournal) else None
+        notice = journal.notice() if isinstance(journal, KafkaJournal) else None
         unremembered = lease.notice() if lease is not None else None
-        return (*self._wrong, *filter(None, (told, unremembered)))
+        return (*self._wrong, *filter(None, (notice, unremembered)))
 
     def ignored(self) -> int | None:
-        """Records of the journal's topic that are ignored; None while this agent does not lead, or cannot tell."""
+        """Records of the journal's topic that are ignored; None while this agent does not lead, or that is unknown."""
         journal = self._journal
         return journal.doubted if isinstance(journal, KafkaJournal) and self._plan.keys else None
 
@@ -199,12 +199,12 @@ class JournalLeadership:
         return _TICK_S
 
     def _try_again(self, failed: JournalUnavailable | KafkaException) -> float:
-        """Once more soon; after half a minute of it another agent shall try. How long to wait."""
-        told = str(failed) if isinstance(failed, JournalUnavailable) else error_text(failed.args[0])
+        """Seconds until the next try; after half a minute of tries another agent shall try."""
+        sentence = str(failed) if isinstance(failed, JournalUnavailable) else error_text(failed.args[0])
         since = self._failing_since = self._failing_since or time.monotonic()
         if time.monotonic() - since > ASIDE_S:
-            return self._stand_aside(told, refused=_is_refused(failed))
-        self._fails(told, refused=_is_refused(failed))
+            return self._stand_aside(sentence, refused=_is_refused(failed))
+        self._fails(sentence, refused=_is_refused(failed))
         return _RETRY_S
 
     def _fails(self, why: str, *, refused: bool = False) -> None:
@@ -246,8 +246,8 @@ class JournalLeadership:
         else:
             if isinstance(journal, KafkaJournal) and self._lease is not None:
                 self._lease.tell(journal.reached)
-            if time.monotonic() - self._said > STATE_MS / 1_000:
-                self._say_again(journal)
+            if time.monotonic() - self._reaffirmed_at > STATE_MS / 1_000:
+                self._reaffirm(journal)
                 if self._plan.file is None:
                     self._wrong = self._named()
 
@@ -258,17 +258,17 @@ class JournalLeadership:
     def _open_topic(self, lease: KafkaLease, term: int) -> None:
         plan = self._plan
         witness = committed_watermark(self._lease_plan(), self._patience_ms)
-        led_from = self._commands_end()
+        commands_end = self._commands_end()
         journal = KafkaJournal.open(self._journal_plan(), witness=witness)
         try:
             lease.tell(journal.reached)
-            if led_from is not None:
-                journal.append(*first_position(journal.view(), led_from))
+            if commands_end is not None:
+                journal.append(*first_position(journal.view(), commands_end))
             self._wrong = self._named()
         except BaseException:
             journal.close()
             raise
-        self._take(journal, term, TopicInbox(plan.config, plan.commands_topic, plan.prefix, led_from))
+        self._take(journal, term, TopicInbox(plan.config, plan.commands_topic, plan.prefix, commands_end))
 
     def _commands_end(self) -> TopicEndOffset | None:
         """None while the topic cannot be asked: what has begun goes on without commands."""
@@ -285,7 +285,7 @@ class JournalLeadership:
         return (*topic_problems(plan.config, names, within_s, signed=bool(plan.keys)), *too_much)
 
     def _open_file(self, file: Path) -> None:
-        """Opening it takes the lock; while another agent has it, this one stands by."""
+        """Opening it takes the lock; while another agent has it, this one is standby."""
         before = spooled(self._plan.spool_directory)
         try:
             journal = FileJournal.open(file, self._leader())
@@ -298,7 +298,7 @@ class JournalLeadership:
     def _take(self, journal: KafkaJournal | FileJournal, term: int | None, inbox: CommandInbox) -> None:
         with self._lock:
             self._journal, self._term, self._inbox = journal, term, inbox
-        self._problem, self._said = None, time.monotonic()
+        self._problem, self._reaffirmed_at = None, time.monotonic()
 
     def _retire(self) -> None:
         """Write no more under this leadership."""
@@ -330,14 +330,14 @@ class JournalLeadership:
                 )
         self._former = None
 
-    def _say_again(self, journal: KafkaJournal | FileJournal) -> None:
+    def _reaffirm(self, journal: KafkaJournal | FileJournal) -> None:
         leader = leader_in(journal.view())
-        self._said = time.monotonic()
+        self._reaffirmed_at = time.monotonic()
         if leader is not None:
             journal.append(leader_write(leader))
 
     def _end(self, error: FatalFailure) -> None:
-        """Nothing may act from now on; the agent hears of it before it is tidied up."""
+        """Nothing may act from now on; the agent learns of it before the tidying up."""
         self._fatal, self._problem = error, str(error)
         self._on_fatal(error)
 
@@ -376,15 +376,15 @@ class JournalLeadership:
 
 
 def _is_refused(failed: JournalUnavailable | KafkaException) -> bool:
-    """Whether the right to write is missing. Brokers tell of the one to read as often as they are asked."""
+    """Whether the right to write is missing. Brokers report the one to read at every request."""
     cause = failed.__cause__ if isinstance(failed, JournalUnavailable) else failed
     return isinstance(cause, KafkaException) and cause.args[0].code() in _WRITING
 
 
 def read_journal(plan: LeadershipPlan, *, timeout_ms: int = 10_000) -> JournalState:
-    """What the journal says by now, for people: without a lease, without writing.
+    """The journal's present state, for people: without a lease, without writing.
 
-    With the key only what agents wrote is read; without it, what the topic says.
+    With the key only agents' records are read; without it, all of the topic.
 
     Raises JournalUnavailable; ConfigError when there is no such topic or file; BadInput for a damaged file.
     """

@@ -38,7 +38,7 @@ class LeadershipPlan:
     deadline_ms: int = 10_000
     """Longest that one append may take."""
     keys: tuple[JournalKey, ...] = field(default=(), repr=False)
-    """By which the journal in Kafka is signed: the key in force, then former ones. None: whatever it says counts."""
+    """By which the journal in Kafka is signed: the key in force, then former ones. None: every record counts."""
     unsigned_below: int = 0
     """Offset of the journal below which records from before there was a key count."""
     cluster: str = ""
@@ -70,6 +70,6 @@ class LeadershipPlan:
             (MAX_MESSAGE_BYTES, "1048588"),
         )
         journal = replace(lock, name=self.journal_topic, cleanup_policy=COMPACT, retention_ms=-1, configs=configs)
-        # The age of a command is then told by one clock, the broker's, whatever its sender's says.
+        # The age of a command is then by one clock, the broker's, not its sender's.
         arrival = ((TIMESTAMP_TYPE, LOG_APPEND_TIME),)
         return journal, lock, replace(lock, name=self.commands_topic, configs=arrival)

@@ -63,7 +63,7 @@ class LeadershipPort(Protocol):
 
 
 class CommandBacklog:
-    """Has this leadership heard what operators asked for before it? Until then nothing new begins.
+    """Has this leadership read what operators requested before it? Until then nothing new begins.
 
     A pause that waited while no agent led comes before all that it is to hold. What cannot be read does not hold; what
     was read, and is to stop something, holds until it is answered, however long that takes.
@@ -117,7 +117,7 @@ class LeadershipTerm:
             raise defect(error) from error
 
     def say(self, words: Sequence[ExecutorInput]) -> None:
-        """Say to the executor what operators asked for."""
+        """Pass on operators' requests to the executor."""
         for word in words:
             if isinstance(word, PlanAccepted):
                 self.executor.accept(word.plan)
@@ -143,15 +143,15 @@ class NoticeLog:
     """Logs each notice once while it lasts."""
 
     def __init__(self) -> None:
-        self._told: str | None = None
+        self._problem: str | None = None
         self._noticed: frozenset[str] = frozenset()
         self._log = structlog.get_logger("rackwise")
 
     def tell(self, problem: str | None) -> None:
-        """Says why nothing is carried out; None when nothing keeps it."""
-        if problem is not None and problem != self._told:
+        """Logs why nothing is carried out; None when nothing prevents it."""
+        if problem is not None and problem != self._problem:
             self._log.warning("acting", sentence=problem)
-        self._told = problem
+        self._problem = problem
 
     def notice(self, leadership: LeadershipPort) -> None:
         """What is not as it should be, and keeps no agent from leading."""
@@ -162,14 +162,14 @@ class NoticeLog:
         self._noticed = frozenset(notices)
 
 
-def now_of(leadership: LeadershipPort, led: LeadershipTerm | None) -> ExecuteState:
+def now_of(leadership: LeadershipPort, term: LeadershipTerm | None) -> ExecuteState:
     """What the agent is doing, and what fails."""
-    if led is None or not leadership.may_act():
+    if term is None or not leadership.may_act():
         problem = leadership.problem()
         return ExecuteState(leads=False, troubles={} if problem is None else {ExecuteFault.LEAD: problem})
     ignored, notices = leadership.ignored(), _notices(leadership)
     try:
-        status = led.executor.status()
+        status = term.executor.status()
     except UnreadableError as error:
         journal = {ExecuteFault.JOURNAL: f"the journal cannot be read: {error}"}
         return ExecuteState(leads=True, records_ignored=ignored, troubles=journal, notices=notices)

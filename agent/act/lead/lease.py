@@ -42,7 +42,7 @@ _POLL_S = 0.25
 _RETRY_S = 1.0
 _JOIN_S = 5.0
 _LEAVE_S = 1.5
-"""So long a rebalance that has begun is waited for before leaving: others hear of it with their next heartbeat."""
+"""So long a rebalance that has begun is waited for before leaving: others learn of it with their next heartbeat."""
 _NEWS_MS = 60_000
 
 
@@ -120,7 +120,7 @@ class KafkaLease:
         return self.term is not None
 
     def sure_s(self) -> float:
-        """For how many seconds it surely leads, should it not hear of its group again; 0 when it does not."""
+        """For how many seconds it surely leads without another answer of its group; 0 when it does not."""
         with self._lock:
             left_ms = self._plan.sure_ms - (self._clock_ms() - self._polled_ms)
             return max(0, left_ms) / 1_000 if self._held else 0.0
@@ -130,7 +130,7 @@ class KafkaLease:
         self._reached = reached
 
     def problem(self) -> str | None:
-        """What the client said last of why the election does not go on, for as long as that is news."""
+        """The client's last error that keeps the election from going on, while it is recent."""
         return self._problem if self._clock_ms() - self._problem_ms <= _NEWS_MS else None
 
     def notice(self) -> str | None:
@@ -152,10 +152,10 @@ class KafkaLease:
                 # An agent that another one has followed learns of it in this time, and does not join to leave at once.
                 self._stop.wait(_RETRY_S)
             except KafkaException as failed:
-                self._say(failed.args[0])
+                self._on_error(failed.args[0])
                 self._stop.wait(_RETRY_S)
-            except Exception as failed:  # noqa: BLE001 this thread is the only one that stands for election
-                self._tell(unexpected(failed))
+            except Exception as failed:  # noqa: BLE001 this thread is the only one that takes part in the election
+                self._set_problem(unexpected(failed))
                 self._stop.wait(_RETRY_S)
 
     def _take_part(self) -> None:
@@ -174,7 +174,7 @@ class KafkaLease:
                     return
                 error = message.error() if message is not None else None
                 if error is not None:
-                    self._say(error)
+                    self._on_error(error)
                 if self._reached != self._committed and self._held:
                     self._remember(consumer)
         finally:
@@ -183,13 +183,13 @@ class KafkaLease:
     def _remember(self, consumer: Consumer) -> None:
         """Commit how far the journal has come, as metadata: the lock topic itself has no records."""
         reached = self._committed = self._reached
-        told = signed_witness(self._plan.trust, f"{reached.epoch} {reached.end}")
-        consumer.commit(offsets=[TopicPartition(self._plan.topic, _PARTITION, 0, told)], asynchronous=True)
+        witness = signed_witness(self._plan.trust, f"{reached.epoch} {reached.end}")
+        consumer.commit(offsets=[TopicPartition(self._plan.topic, _PARTITION, 0, witness)], asynchronous=True)
 
     def _leave(self, consumer: Consumer) -> None:
         """Give up what is held, and have the group know that this member is gone.
 
-        librdkafka's `close` alone does not tell it when a cooperative member has no partition, as a standby.
+        librdkafka's `close` alone does not send it when a cooperative member has no partition, as a standby.
         """
         with self._lock:
             self._held, self._leaving = False, True
@@ -208,12 +208,12 @@ class KafkaLease:
             return
         if error.code() in NOT_ALLOWED:  # others pass with the next rebalance
             self._unremembered = f"the group does not remember how far the journal has come: {error_text(error)}"
-        self._committed = JournalWatermark()  # once more, with the next poll
+        self._committed = JournalWatermark()  # again with the next poll
 
-    def _say(self, error: KafkaError) -> None:
-        self._tell(error_text(error))
+    def _on_error(self, error: KafkaError) -> None:
+        self._set_problem(error_text(error))
 
-    def _tell(self, problem: str) -> None:
+    def _set_problem(self, problem: str) -> None:
         self._problem, self._problem_ms = problem, self._clock_ms()
 
     def _was_away(self) -> bool:
@@ -241,7 +241,7 @@ class KafkaLease:
     def _membership(self) -> dict[str, Any]:
         return {
             "on_commit": self._on_commit,
-            "error_cb": self._say,
+            "error_cb": self._on_error,
             GROUP_ID: self._plan.group,
             PARTITION_ASSIGNMENT_STRATEGY: COOPERATIVE_STICKY,
             "session.timeout.ms": self._plan.session_ms,
@@ -269,12 +269,12 @@ def committed_watermark(plan: LeasePlan, timeout_ms: int) -> JournalWatermark:
     """
     consumer = Consumer(client_settings(plan.config, {GROUP_ID: plan.group, AUTO_COMMIT: False}))
     try:
-        (found,) = consumer.committed([TopicPartition(plan.topic, _PARTITION)], timeout=timeout_ms / 1_000)
+        (committed,) = consumer.committed([TopicPartition(plan.topic, _PARTITION)], timeout=timeout_ms / 1_000)
     finally:
         consumer.close()
-    if found.error is not None:
-        raise KafkaException(found.error)
-    return watermark_of(plan, found.metadata or "")
+    if committed.error is not None:
+        raise KafkaException(committed.error)
+    return watermark_of(plan, committed.metadata or "")
 
 
 def watermark_of(plan: LeasePlan, metadata: str) -> JournalWatermark:
@@ -292,5 +292,5 @@ def watermark_of(plan: LeasePlan, metadata: str) -> JournalWatermark:
                 f" run kafka-consumer-groups --delete --group {plan.group}, and start them again."
             ),
         )
-    told = _WITNESS.fullmatch(text)
-    return JournalWatermark() if told is None else JournalWatermark(int(told["epoch"]), int(told["end"] or 0))
+    match = _WITNESS.fullmatch(text)
+    return JournalWatermark() if match is None else JournalWatermark(int(match["epoch"]), int(match["end"] or 0))

@@ -30,7 +30,7 @@ TrafficReader = Callable[[], Mapping[int, float]]
 
 
 class LookFailedError(Exception):
-    """The cluster could not be seen well enough to act upon; the sentence says what was missing."""
+    """The cluster could not be seen well enough to act upon; the sentence names what was missing."""
 
     def __init__(self, sentence: str, *, silent: bool = False) -> None:
         super().__init__(sentence)
@@ -52,7 +52,7 @@ def no_traffic() -> Mapping[int, float]:
 
 
 def read_cluster(
-    hand: WireAdminClient, wanted: ReadCluster, timeout_ms: int, traffic: TrafficReader = no_traffic
+    admin: WireAdminClient, wanted: ReadCluster, timeout_ms: int, traffic: TrafficReader = no_traffic
 ) -> ClusterView:
     """What there is by now of these topics, resources and of all reassignments. Raises LookFailedError.
 
@@ -60,15 +60,15 @@ def read_cluster(
     answer the whole takes longer than any of them may.
     """
     try:
-        cluster = hand.describe_brokers(timeout_ms)
+        cluster = admin.describe_brokers(timeout_ms)
         up = frozenset(broker.id for broker in cluster.brokers if not broker.fenced)
-        moves = hand.list_reassignments(timeout_ms)
-        # A broker that is too old to tell of fenced ones may be one of many.
+        moves = admin.list_reassignments(timeout_ms)
+        # A broker that is too old to list fenced ones may be one of many.
         only_one = len(cluster.brokers) == 1 and all(broker.fenced is not None for broker in cluster.brokers)
-        topics = _two_witnesses(hand, sorted(set(wanted.topics)), up, timeout_ms, only_one=only_one)
+        topics = _two_witnesses(admin, sorted(set(wanted.topics)), up, timeout_ms, only_one=only_one)
     except (CallFailed, NoBrokersYet) as error:
         raise LookFailedError(str(error), silent=True) from error
-    rest = _rest(hand, wanted, moves, up, timeout_ms)
+    rest = _rest(admin, wanted, moves, up, timeout_ms)
     min_isrs = {name: values.get(MIN_INSYNC_REPLICAS) for name, values in rest.min_isrs.values.items()}
     return ClusterView(
         brokers=up,
@@ -84,16 +84,16 @@ def read_cluster(
 
 
 def _two_witnesses(
-    hand: WireAdminClient, names: list[str], up: frozenset[int], timeout_ms: int, *, only_one: bool
+    admin: WireAdminClient, names: list[str], up: frozenset[int], timeout_ms: int, *, only_one: bool
 ) -> dict[str, tuple[RawTopic, RawTopic]]:
-    """Topic -> what the first and the second witness tell of it; they agree on all but leaders and ISRs."""
+    """Topic -> its descriptions by both witnesses; they agree on all but leaders and ISRs."""
     if not names:
         return {}
-    first = hand.describe_topics(timeout_ms, names=names)
+    first = admin.describe_topics(timeout_ms, names=names)
     if len(up) <= 1:
-        told = (topic for topic in first.topics if only_one or topic.error != UNKNOWN_TOPIC_OR_PARTITION)
-        return {topic.name: (topic, topic) for topic in told}
-    second = hand.describe_topics(timeout_ms, names=names, avoid=first.answered_by)
+        known = (topic for topic in first.topics if only_one or topic.error != UNKNOWN_TOPIC_OR_PARTITION)
+        return {topic.name: (topic, topic) for topic in known}
+    second = admin.describe_topics(timeout_ms, names=names, avoid=first.answered_by)
     if first.answered_by is None or first.answered_by == second.answered_by:
         raise LookFailedError("only one broker described the topics, and two are needed")
     other = {topic.name: topic for topic in second.topics}
@@ -111,18 +111,18 @@ def _placement(topic: RawTopic) -> object:
 
 
 def _rest(
-    hand: WireAdminClient, wanted: ReadCluster, moves: Iterable[RawReassignment], up: frozenset[int], timeout_ms: int
+    admin: WireAdminClient, wanted: ReadCluster, moves: Iterable[RawReassignment], up: frozenset[int], timeout_ms: int
 ) -> _Rest:
     """Configs and sizes, side by side."""
     topics = sorted(set(wanted.topics))
-    named = [resource.name for resource in wanted.resources if resource.kind == "topic"]
-    # A broker that is down is not asked: it would take the whole deadline to say nothing.
-    brokers = [int(one.name) for one in wanted.resources if one.kind == "broker" and int(one.name) in up]
+    named = [one.topic for one in wanted.resources if one.topic is not None]
+    # A broker that is down is not asked: it would take the whole deadline without an answer.
+    brokers = [one.broker for one in wanted.resources if one.broker in up]
     replicas = _moving(moves, frozenset(topics), up)
     jobs: dict[str, Callable[[], DescribedThrottles | DescribedConfigs | Sizes]] = {
-        "throttles": lambda: hand.describe_throttles(named, brokers, timeout_ms),
-        "min isr": lambda: hand.describe_topic_configs(topics, [MIN_INSYNC_REPLICAS], timeout_ms),
-        "sizes": lambda: hand.replica_sizes(replicas, timeout_ms),
+        "throttles": lambda: admin.describe_throttles(named, brokers, timeout_ms),
+        "min isr": lambda: admin.describe_topic_configs(topics, [MIN_INSYNC_REPLICAS], timeout_ms),
+        "sizes": lambda: admin.replica_sizes(replicas, timeout_ms),
     }
     answers = gather(jobs, Deadline.after_ms(timeout_ms + _OWN_MS), name="look")
     throttles, min_isrs, sizes = answers["throttles"], answers["min isr"], answers["sizes"]
@@ -172,5 +172,5 @@ def _unread(
 ) -> frozenset[ThrottleResource]:
     """Those that did not answer although they could: a broker that is down is known to be."""
     answered = {resource for resource, _ in read.seen}
-    asked = (one for one in wanted if one.kind != "broker" or int(one.name) in up)
+    asked = (one for one in wanted if one.broker is None or one.broker in up)
     return frozenset(one for one in asked if one not in answered)

@@ -91,24 +91,24 @@ _UNCLEAN = frozenset({"INVALID_REPLICA_ASSIGNMENT", "INVALID_REPLICATION_ASSIGNM
 
 
 def carry_out(
-    hand: WireAdminClient, act: ClusterChange, *, begin_by: Deadline, timeout_ms: int
+    admin: WireAdminClient, act: ClusterChange, *, begin_by: Deadline, timeout_ms: int
 ) -> tuple[RequestResult, ...]:
     """One result for each line of the command, sorted by subject."""
     match act:
         case AlterReassignments(moves):
-            results = _alter(hand, moves, begin_by, timeout_ms)
+            results = _alter(admin, moves, begin_by, timeout_ms)
         case CancelReassignments(runs):
-            results = _cancel(hand, runs, begin_by, timeout_ms)
+            results = _cancel(admin, runs, begin_by, timeout_ms)
         case AlterThrottles(settings):
-            results = _configure(hand, settings, begin_by, timeout_ms)
+            results = _configure(admin, settings, begin_by, timeout_ms)
         case ElectLeaders(partitions):
-            told = hand.elect_preferred(partitions, timeout_ms, begin_by)
-            results = [_result(subject, one, begin_by) for subject, one in told.items()]
+            fates = admin.elect_preferred(partitions, timeout_ms, begin_by)
+            results = [_result(subject, one, begin_by) for subject, one in fates.items()]
     return tuple(sorted(results))
 
 
 def _alter(
-    hand: WireAdminClient, moves: Iterable[NewPartitionReassignment], begin_by: Deadline, timeout_ms: int
+    admin: WireAdminClient, moves: Iterable[NewPartitionReassignment], begin_by: Deadline, timeout_ms: int
 ) -> list[RequestResult]:
     """Only what is still as expected is sent."""
     left_out: dict[TopicPartition, RequestResult] = {}
@@ -121,12 +121,12 @@ def _alter(
         return left_out.keys()
 
     targets = {id_: move.target for id_, move in wanted.items()}
-    told = hand.alter_placements(targets, timeout_ms, begin_by, leave_out)
-    return [left_out.get(subject) or _result(subject, one, begin_by) for subject, one in told.items()]
+    fates = admin.alter_placements(targets, timeout_ms, begin_by, leave_out)
+    return [left_out.get(subject) or _result(subject, one, begin_by) for subject, one in fates.items()]
 
 
 def _cancel(
-    hand: WireAdminClient, runs: Iterable[OwnReassignment], begin_by: Deadline, timeout_ms: int
+    admin: WireAdminClient, runs: Iterable[OwnReassignment], begin_by: Deadline, timeout_ms: int
 ) -> list[RequestResult]:
     """Only what still runs, and to our target, is cancelled."""
     left_out: dict[TopicPartition, RequestResult] = {}
@@ -138,12 +138,12 @@ def _cancel(
                 left_out[id_] = why
         return left_out.keys()
 
-    told = hand.alter_placements(dict.fromkeys(wanted), timeout_ms, begin_by, leave_out)
-    return [left_out.get(subject) or _result(subject, one, begin_by, cancelling=True) for subject, one in told.items()]
+    fates = admin.alter_placements(dict.fromkeys(wanted), timeout_ms, begin_by, leave_out)
+    return [left_out.get(subject) or _result(subject, one, begin_by, cancelling=True) for subject, one in fates.items()]
 
 
 def _configure(
-    hand: WireAdminClient, changes: Iterable[ThrottleChange], begin_by: Deadline, timeout_ms: int
+    admin: WireAdminClient, changes: Iterable[ThrottleChange], begin_by: Deadline, timeout_ms: int
 ) -> list[RequestResult]:
     left_out: dict[ThrottleResource, RequestResult] = {}
 
@@ -154,19 +154,19 @@ def _configure(
         others: set[ThrottleResource] = set()
         for change, seen in throttles.items():
             resource = change.resource
-            if (why := no_longer_to_set(change, seen, topics.get(resource.name))) is not None:
+            if (why := no_longer_to_set(change, seen, topics.get(resource.topic or ""))) is not None:
                 left_out[resource] = RequestResult(resource, RequestFate.RETRY, f"not sent: {why}")
                 others.add(resource)
         return others
 
-    told = hand.change_throttles(changes, timeout_ms, begin_by, leave_out)
-    return [left_out.get(resource) or _result(resource, answer, begin_by) for resource, answer in told.items()]
+    fates = admin.change_throttles(changes, timeout_ms, begin_by, leave_out)
+    return [left_out.get(resource) or _result(resource, answer, begin_by) for resource, answer in fates.items()]
 
 
 def _result(
-    subject: TopicPartition | ThrottleResource, told: ChangeResult, begin_by: Deadline, *, cancelling: bool = False
+    subject: TopicPartition | ThrottleResource, answer: ChangeResult, begin_by: Deadline, *, cancelling: bool = False
 ) -> RequestResult:
-    match told.fate:
+    match answer.fate:
         case Fate.DONE:
             kind = RequestFate.OK
         case Fate.UNKNOWN:
@@ -174,9 +174,9 @@ def _result(
         case Fate.NOT_SENT:
             kind = RequestFate.NOT_SENT if begin_by.over else RequestFate.RETRY
         case Fate.REFUSED:
-            unclean = cancelling and told.error in _UNCLEAN
-            kind = RequestFate.UNCLEAN if unclean else _KINDS.get(told.error or "", RequestFate.RETRY)
-    return RequestResult(subject, kind, told.detail)
+            unclean = cancelling and answer.error in _UNCLEAN
+            kind = RequestFate.UNCLEAN if unclean else _KINDS.get(answer.error or "", RequestFate.RETRY)
+    return RequestResult(subject, kind, answer.detail)
 
 
 class ExecutorListener(Protocol):
@@ -191,8 +191,8 @@ class ExecutorListener(Protocol):
     def answered(self, act: ClusterChange, results: tuple[RequestResult, ...]) -> None:
         """A request was answered, or was not."""
 
-    def said(self, say: NotifyOperator) -> None:
-        """The machine has something to say."""
+    def said(self, notice: NotifyOperator) -> None:
+        """The machine notifies the operator."""
 
     def finished(self, finish: FinishPlan) -> None:
         """A plan has ended."""
@@ -204,7 +204,7 @@ class MachineDriver:
     def __init__(
         self,
         journal: JournalPort,
-        hand: WireAdminClient,
+        admin: WireAdminClient,
         policy: ReassignmentPolicy,
         listener: ExecutorListener,
         *,
@@ -214,10 +214,10 @@ class MachineDriver:
     ) -> None:
         """``may`` is asked before each look, so that nothing begins on an older permission than what was seen.
 
-        ``leads_for_s`` tells for how long this agent surely leads; no request is begun after that.
+        ``leads_for_s``: seconds for which this agent surely leads; no request is begun after that.
         """
         self._journal = journal
-        self._hand = hand
+        self._admin = admin
         self._policy = policy
         self._listener = listener
         self._may = may
@@ -225,14 +225,14 @@ class MachineDriver:
         self._leads_for_s = leads_for_s
         self._stopped = threading.Event()
         self._state: MachineState | None = None
-        self._told_at = elapsed_s()
+        self._ticked_at = elapsed_s()
         self._good_until = float("-inf")
         """Until when the request of the latest append may be begun, on the clock of `elapsed_s`."""
         self.last_may: BatchPermission | None = None
         """What the machine was last given; None when it was given nothing since it was resumed."""
 
     def resume(self) -> None:
-        """Forget what was known, and go on from what the journal says.
+        """Forget what was known, and go on from the journal's state.
 
         Raises FencedOut, JournalUnavailable, and BadInput when the journal is not understood.
         """
@@ -246,11 +246,11 @@ class MachineDriver:
             ) from error
         self.last_may = None
         self._state, commands = resume(records, self._policy)
-        self._told_at = elapsed_s()
+        self._ticked_at = elapsed_s()
         self._work_off(commands)
 
     def hear(self, event: MachineEvent | None = None) -> None:
-        """Tell the machine that time passed and, then, what happened; do all that it asks for.
+        """Give the machine the passed time and, then, the event; carry out its commands.
 
         Raises FencedOut, after which nothing may be done any more, and JournalUnavailable, after which it must be
         resumed.
@@ -318,7 +318,7 @@ class MachineDriver:
             raise
 
     def _ask_may(self) -> BatchPermission:
-        """Whether a new batch may begin; the machine hears of each change."""
+        """Whether a new batch may begin; the machine gets each change."""
         if (may := self._may()) != self.last_may:
             self._step(may)
             self.last_may = may
@@ -327,7 +327,7 @@ class MachineDriver:
     def _look(self, command: ReadCluster) -> ClusterRead:
         self._ask_may()
         try:
-            seen = read_cluster(self._hand, command, self._policy.limits.request_timeout_ms, self._traffic)
+            seen = read_cluster(self._admin, command, self._policy.limits.request_timeout_ms, self._traffic)
         except LookFailedError as error:
             self._listener.look_failed(str(error))
             return ClusterRead(None, error.silent)
@@ -336,22 +336,22 @@ class MachineDriver:
 
     def _act(self, act: ClusterChange) -> RequestDone:
         if isinstance(act, AlterReassignments | ElectLeaders) and self._state is not None and begins(self._state, act):
-            # Asked once more: a pause may have been answered since the look.
+            # Asked again: a pause may have been answered since the look.
             plan = self._state.plan
             why = self._ask_may().of(plan.proposal_id if plan is not None else "")
             if why is not None:
                 subjects = act.partitions if isinstance(act, ElectLeaders) else [move.id for move in act.moves]
                 return RequestDone(tuple(RequestResult(one, RequestFate.NOT_SENT, why) for one in subjects))
         begin_by = Deadline(min(self._good_until, elapsed_s() + self._leads_for_s()))
-        results = carry_out(self._hand, act, begin_by=begin_by, timeout_ms=self._policy.limits.request_timeout_ms)
+        results = carry_out(self._admin, act, begin_by=begin_by, timeout_ms=self._policy.limits.request_timeout_ms)
         self._listener.answered(act, results)
         return RequestDone(results)
 
     def _tick(self) -> TimePassed:
         now = elapsed_s()
-        elapsed_ms = int((now - self._told_at) * 1000)
-        # What is cut off here is said the next time.
-        self._told_at += elapsed_ms / 1000
+        elapsed_ms = int((now - self._ticked_at) * 1000)
+        # What is cut off here counts the next time.
+        self._ticked_at += elapsed_ms / 1000
         return TimePassed(elapsed_ms)
 
     def _step(self, *events: MachineEvent) -> list[MachineCommand]:

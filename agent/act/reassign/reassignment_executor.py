@@ -37,7 +37,6 @@ from agent.execute.reassign.messages import (
     PlanCommand,
     RequestFate,
     RequestResult,
-    name,
 )
 from agent.journal import plan_entries
 from agent.values.journal import JournalState
@@ -111,13 +110,13 @@ class ExecutorReporter:
         self._log.info("executor_request", request=what, lines=len(results), not_done=len(odd), sentence=done)
         for one in odd[:_TOLD]:
             self._log.warning(
-                "executor_refused", request=what, subject=name(one.subject), kind=one.kind.value, sentence=one.sentence
+                "executor_refused", request=what, subject=str(one.subject), kind=one.kind.value, sentence=one.sentence
             )
 
-    def said(self, say: NotifyOperator) -> None:
-        """The machine has something to say."""
-        about = {"proposal": say.proposal_id} if say.proposal_id else {}
-        (self._log.warning if say.alarm else self._log.info)("executor_says", **about, sentence=say.sentence)
+    def said(self, notice: NotifyOperator) -> None:
+        """The machine notifies the operator."""
+        about = {"proposal": notice.proposal_id} if notice.proposal_id else {}
+        (self._log.warning if notice.alarm else self._log.info)("executor_says", **about, sentence=notice.sentence)
 
     def finished(self, finish: FinishPlan) -> None:
         """A plan has ended."""
@@ -239,7 +238,7 @@ def _sized(size_bytes: float | None) -> str:
 
 
 SWEEP_S = 60.0
-"""How often to see what the journal says although nothing is open."""
+"""How often to read the journal although nothing is open."""
 
 
 class ReassignmentExecutor:
@@ -249,23 +248,23 @@ class ReassignmentExecutor:
         self,
         *,
         journal: JournalPort,
-        hand: WireAdminClient,
+        admin: WireAdminClient,
         policy: ReassignmentPolicy,
         may: Callable[[], BatchPermission],
         traffic: TrafficReader = no_traffic,
         leads_for_s: Callable[[], float] = lambda: inf,
         tick_ms: int = 1_000,
     ) -> None:
-        """``may`` tells whether a new batch may begin now; it is asked before each look, so it must be quick.
+        """``may``: whether a new batch may begin now; it is called before each look, so it must be quick.
 
-        ``leads_for_s`` tells for how long this agent surely leads; nothing is sent after that.
+        ``leads_for_s``: seconds for which this agent surely leads; nothing is sent after that.
         ``hand`` and ``journal`` stay the caller's: close them after this.
         """
         self._journal = journal
         self._tick_s = tick_ms / 1000
         self._telling = ExecutorReporter()
         self._runner = MachineDriver(
-            journal, hand, policy, self._telling, may=may, traffic=traffic, leads_for_s=leads_for_s
+            journal, admin, policy, self._telling, may=may, traffic=traffic, leads_for_s=leads_for_s
         )
         self._inbox: deque[MachineEvent] = deque()
         self._changed = threading.Condition()
@@ -276,7 +275,7 @@ class ReassignmentExecutor:
         self._thread = thread(EXECUTOR, self._run)
 
     def start(self) -> None:
-        """Go on with what the journal says, and clear what throttles of ours no open plan needs."""
+        """Go on from the journal's state, and clear our throttles that no open plan needs."""
         self._thread.start()
 
     def accept(self, plan: ReassignmentPlan) -> None:
@@ -284,18 +283,18 @@ class ReassignmentExecutor:
         self._post(PlanAccepted(plan))
 
     def word(self, word: PlanCommand, proposal_id: str, who: str = "") -> None:
-        """What an operator says about a plan."""
+        """An operator's command about a plan."""
         self.hear(CommandReceived(word, proposal_id, who))
 
-    def hear(self, said: CommandReceived) -> None:
+    def hear(self, command: CommandReceived) -> None:
         """The same, with the id of the operator's command."""
-        self._post(said)
+        self._post(command)
 
     def status(self) -> ExecutorStatus:
         """Every plan that the journal knows, how far it is, and what holds it."""
         failure, runner = self._failure, self._runner
-        told = None if failure is None else str(failure)
-        return self._telling.status(self._known(), runner.last_may, told, runner.held)
+        sentence = None if failure is None else str(failure)
+        return self._telling.status(self._known(), runner.last_may, sentence, runner.held)
 
     @property
     def busy(self) -> bool:
@@ -334,7 +333,7 @@ class ReassignmentExecutor:
                 self._wait()
         except RackwiseError as error:
             self._ended(error)
-        except Exception as error:  # noqa: BLE001 told by `check`, in the thread that can end the agent
+        except Exception as error:  # noqa: BLE001 raised by `check`, in the thread that can end the agent
             self._telling.defect(error)
             self._ended(error)
 
@@ -360,13 +359,13 @@ class ReassignmentExecutor:
             self._resumed = False
         except JournalUnavailable as error:
             self._telling.journal_unavailable(error)
-            # Heard again it does no harm: a plan is accepted once, and a word said twice is said.
+            # Repeated it does no harm: a plan is accepted once, and a command has its effect once.
             if event is not None:
                 self._inbox.appendleft(event)
             self._resumed = False
 
     def _known(self) -> JournalState:
-        """What the journal says, or last said: one that ended has no more to say, and status is asked all the same."""
+        """The journal's state, or its last one: one that ended has none, and status is requested all the same."""
         with suppress(RackwiseError):
             self._view = self._journal.view()
         return self._view

@@ -51,7 +51,7 @@ class CoordinatorPort(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Tells the broker's release."""
+        """Gives the broker's release."""
 
     def describe(self, deadline_ms: int) -> RawClassicGroup:
         """The group now. Raises CallFailed."""
@@ -87,7 +87,7 @@ class StaleGroupError(Exception):
 class RebalanceProbe:
     """One probe of one group; a context manager, which leaves whatever happens.
 
-    ``open_line`` gives a new line to the group's coordinator; ``same`` says of a description whether the group is
+    ``open_line`` gives a new line to the group's coordinator; ``same`` is true for a description if the group is
     still as it was meant (None) or why not; ``on_step`` is called after each step, for records and drills.
     """
 
@@ -108,7 +108,7 @@ class RebalanceProbe:
         """Member ids that are to be given back -> when the coordinator forgets them by itself."""
         self._parked: list[_Parked] = []
         self._before: frozenset[tuple[str, bytes]] = frozenset()
-        """What told the generation right before the first join."""
+        """What identified the generation right before the first join."""
         self.asked = False
         """True once a join may have reached the coordinator."""
 
@@ -122,7 +122,7 @@ class RebalanceProbe:
         try:
             return self._phantom_join()
         except StaleGroupError as stale:
-            untouched = stale.group.state == STABLE and _told(stale.group) == self._before
+            untouched = stale.group.state == STABLE and _member_metadata(stale.group) == self._before
             effect = TriggerEffect.NOTHING if untouched else TriggerEffect.UNKNOWN
             return ProbeResult(effect, TriggerPath.PENDING_LEAVE, f"{probed.sentence}; no second attempt: {stale}")
 
@@ -180,7 +180,7 @@ class RebalanceProbe:
         return self._seen(TriggerPath.PHANTOM_JOIN, group)
 
     def _first_half(self) -> tuple[RawClassicGroup, JoinResponse]:
-        """The group right before, and what the coordinator says to a member without an id."""
+        """The group right before, and the coordinator's answer to a member without an id."""
         line = self._talk()
         began = elapsed_s()
         group = line.describe(CALL_MS)
@@ -194,7 +194,7 @@ class RebalanceProbe:
             raise StaleGroupError(slow, group)
         self._on_step("described")
         if not self.asked:
-            self._before = _told(group)
+            self._before = _member_metadata(group)
         self.asked = True
         answer = line.join(self._ask, "", CALL_MS)
         if answer.member_id:
@@ -228,7 +228,7 @@ class RebalanceProbe:
                 return ProbeResult(
                     TriggerEffect.REBALANCING, path, f"triggered by {path.value}: the group is {group.state}"
                 )
-            if _told(group) != _told(before):
+            if _member_metadata(group) != _member_metadata(before):
                 return ProbeResult(
                     TriggerEffect.REBALANCING, path, f"triggered by {path.value}: the group has already rebalanced"
                 )
@@ -244,9 +244,9 @@ class RebalanceProbe:
         return self._line
 
     def _give_back(self, member_id: str) -> bool:
-        """Leave, again and again until the coordinator has heard it or has forgotten the id; True when it heard.
+        """Leave, repeatedly until the coordinator confirms it or has dropped the id; True when it confirmed.
 
-        Leaving may be said twice: a member that is gone already is only unknown.
+        Leaving may be sent twice: a member that is gone already is only unknown.
         """
         forgotten_at = self._owed.get(member_id, 0.0)
         while True:
@@ -299,7 +299,7 @@ class _Parked(threading.Thread):
 
     @property
     def error(self) -> str | None:
-        """What the coordinator said against it."""
+        """The coordinator's error."""
         return None if self._answer is None else self._answer.error
 
     @property
@@ -321,6 +321,6 @@ def _refused(answer: JoinResponse, path: TriggerPath) -> ProbeResult:
     return ProbeResult(TriggerEffect.REFUSED, path, f"the coordinator refused the join: {answer.error}")
 
 
-def _told(group: RawClassicGroup) -> frozenset[tuple[str, bytes]]:
-    """What tells one generation from the next: members say in their subscriptions from which one they come."""
+def _member_metadata(group: RawClassicGroup) -> frozenset[tuple[str, bytes]]:
+    """What distinguishes one generation from the next: members name their former one in their subscriptions."""
     return frozenset((member.member_id, member.metadata) for member in group.members)

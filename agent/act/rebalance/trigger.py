@@ -90,7 +90,7 @@ class RebalanceTrigger:
 
     def __init__(
         self,
-        hand: GroupAdminPort,
+        admin: GroupAdminPort,
         journal: JournalPort,
         clock: Clock,
         limits: Limits,
@@ -98,8 +98,8 @@ class RebalanceTrigger:
         leads_for_s: Callable[[], float] = lambda: inf,
         on_step: Callable[[str], None] = lambda _step: None,
     ) -> None:
-        """``leads_for_s`` tells for how long this agent surely leads; ``on_step`` is called with each step."""
-        self._hand = hand
+        """``leads_for_s``: seconds for which this agent surely leads; ``on_step`` is called with each step."""
+        self._admin = admin
         self._journal = journal
         self._clock = clock
         self._limits = limits
@@ -171,7 +171,7 @@ class RebalanceTrigger:
         return _Ready(group, seen, metadata, fingerprint)
 
     def _unfit(self, group: RawClassicGroup, meant: GroupView | None) -> str | None:
-        """Why the group as described now is not to be asked; None when nothing stands against it."""
+        """Why the group as described now is not to be triggered; None when it may be."""
         seen = raw_group_view(group)
         why = description_refusal(seen, self._limits.trigger_of(group.group_id))
         if why is not None:
@@ -188,11 +188,11 @@ class RebalanceTrigger:
         if allowed.allow_transactional or allowed.transactional is not TriState.UNKNOWN:
             return
         try:
-            listed, failed = self._hand.list_transactions(CALL_MS)
+            listed, failed = self._admin.list_transactions(CALL_MS)
         except (CallFailed, NoBrokersYet) as failure:
             raise _unknown_transactions("ListTransactions failed", str(failure)) from failure
         ongoing = [row for row in listed if row.state in ("Ongoing", "PrepareCommit", "PrepareAbort")]
-        touched = self._hand.describe_transactions(ongoing, CALL_MS) if ongoing else {}
+        touched = self._admin.describe_transactions(ongoing, CALL_MS) if ongoing else {}
         offsets = snapshot.topics.get(_OFFSETS)
         partition = offsets_partition(seen.group_id, len(offsets.partitions) if offsets else _OFFSETS_PARTITIONS)
         streams = seen.kind is GroupKind.CLASSIC_STREAMS
@@ -247,7 +247,7 @@ class RebalanceTrigger:
         return Outcome(entry.proposal_id, done=done, sentence=f"{head}: {entry.sentence}{unwritten}")
 
     def _append_late(self, *writes: JournalWrite) -> str:
-        """Write what is known already; the intent says enough where that fails, and later looks close it."""
+        """Write what is known already; where that fails the intent is enough, and later looks close it."""
         try:
             self._journal.append(*writes)
         except JournalUnavailable as error:
@@ -255,7 +255,7 @@ class RebalanceTrigger:
         return ""
 
     def _line(self, group_id: str) -> CoordinatorPort:
-        return self._hand.group_line(group_id, CALL_MS)
+        return self._admin.group_line(group_id, CALL_MS)
 
 
 def _check_all_answered(failed: Mapping[int, CallFailed], undescribed: Sequence[str]) -> None:
@@ -287,7 +287,7 @@ def _unknown_transactions(what: str, why: str) -> _NotDoneError:
 
 
 def _learned_way(entry: TriggerEntry) -> TriggerPath | None:
-    """Which way to try first the next time at a broker of that release; None where this trigger does not tell."""
+    """Which way to try first the next time at a broker of that release; None where this trigger does not show it."""
     if entry.effect is TriggerEffect.REBALANCING:
         return entry.path
     # Too slow for both ways at once: the other one comes first then.

@@ -74,7 +74,7 @@ class PendingCommand(Protocol):
 
     @property
     def value(self) -> Mapping[str, Any]:
-        """What it says."""
+        """The command."""
 
     @property
     def after(self) -> JournalWrite:
@@ -99,7 +99,7 @@ class CommandEffects(NamedTuple):
 def apply_commands(  # noqa: PLR0917 (what is commanded, then what it is judged by)
     waiting: Sequence[PendingCommand],
     view: JournalState,
-    standing: Sequence[Proposal] | None,
+    proposals: Sequence[Proposal] | None,
     limits: Limits,
     now_ms: int,
     foresee: VerdictForecast = lambda _proposal, _view: None,
@@ -110,11 +110,11 @@ def apply_commands(  # noqa: PLR0917 (what is commanded, then what it is judged 
 ) -> CommandEffects:
     """What the commands come to, one after the other: a later one finds what an earlier one has changed.
 
-    ``standing`` are the proposals of the last planning, None before the first: until then what rests on them waits, and
+    ``proposals`` are those of the last planning, None before the first: until then what rests on them waits, and
     so does what comes after it, in its order; only what stops something is answered out of turn. A leader that has
-    forgotten such an answer obeys it once more, in its turn, which does no harm. ``full`` says that more commands may
-    wait behind these, so that none of these can wait. ``foresee`` is what the guard would say of a proposal and
-    ``begins`` what it says before each batch, so that an answer is made from what the agent is going to do;
+    forgotten such an answer obeys it again, in its turn, which does no harm. ``full``: more commands may
+    wait behind these, so that none of these can wait. ``foresee`` is the guard's verdict on a proposal and
+    ``begins`` that before each batch, so that an answer is made from what the agent is going to do;
     ``people`` are those who can prove a command.
 
     Raises UnreadableError when plans in the journal cannot be read: without knowing what has begun, nothing of it may
@@ -122,7 +122,7 @@ def apply_commands(  # noqa: PLR0917 (what is commanded, then what it is judged 
     """
     if not waiting:
         return CommandEffects()
-    by_id, planned = {proposal.id: proposal for proposal in standing or ()}, standing is not None
+    by_id, planned = {proposal.id: proposal for proposal in proposals or ()}, proposals is not None
     room = CommandContext(view, by_id, _plans(view), limits, now_ms, foresee, begins, planned)
     total, waits = CommandEffects(), False
     for one in waiting:
@@ -190,7 +190,7 @@ def replay_undelivered(view: JournalState, valid_ms: int = 3_600_000) -> tuple[E
 
 
 def _needed(view: JournalState) -> frozenset[str]:
-    """Ids of commands whose answers must stay: what a plan has heard last, and what it does not show yet."""
+    """Ids of commands whose answers must stay: the last one that a plan has, and those that it does not show yet."""
     needed: set[str] = set()
     for name, asked in _asked(view).items():
         plan = plan_entries.plan_of(view, name)
@@ -228,14 +228,14 @@ def _words_again(name: str, asked: list[CommandAnswered], view: JournalState, va
             if (way := _way(one, plan, rollback_name(name), view, valid_ms)) is not None:
                 yield way
             continue
-        said = CommandReceived(_WORDS[command.verb], name, command.who, command.id)
-        if not plan.ended and (after := transition(plan, said).plan) != plan:
+        command_again = CommandReceived(_WORDS[command.verb], name, command.who, command.id)
+        if not plan.ended and (after := transition(plan, command_again).plan) != plan:
             plan = after
-            yield said
+            yield command_again
 
 
-def _after(asked: list[CommandAnswered], heard: str) -> list[CommandAnswered]:
-    at = next((at for at, one in enumerate(asked) if heard and one.command.id == heard), None)
+def _after(asked: list[CommandAnswered], last_id: str) -> list[CommandAnswered]:
+    at = next((at for at, one in enumerate(asked) if last_id and one.command.id == last_id), None)
     return asked if at is None else asked[at + 1 :]
 
 

@@ -62,7 +62,7 @@ def _other_attempt(
 
 
 def _running(command: OperatorCommand, plan: ReassignmentPlan) -> CommandDecision:
-    """Approving what has begun is no fault; it changes nothing, and says so where it was to change something."""
+    """Approving what has begun is no fault; it changes nothing, as the answer has where it was to change something."""
     if plan.state not in _GOING_ON:
         return refused(
             f"{plan.proposal_id} is {plan.state.value}; it can be approved again once that has ended",
@@ -225,7 +225,7 @@ class _Options(NamedTuple):
         return limits_words(*self)
 
     def changed_by(self, command: OperatorCommand) -> _Options:
-        """The same where the command says nothing of it."""
+        """The same where the command has no limits."""
         rate, most = command.throttle_bytes_per_s, command.max_moves
         return _Options(self.throttle_bytes_per_s if rate is None else rate, self.max_moves if most is None else most)
 

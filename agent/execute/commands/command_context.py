@@ -36,7 +36,7 @@ VerdictForecast = Callable[[Proposal, JournalState], ExpectedVerdict | None]
 
 
 BatchPermissionCheck = Callable[[ReassignmentPlan, JournalState], BatchPermission]
-"""Whether a new batch of that plan may begin now, were the journal to say this: the machine gets the same answer."""
+"""Whether a new batch of that plan may begin now, with this journal: the machine gets the same answer."""
 
 
 class CommandContext(NamedTuple):

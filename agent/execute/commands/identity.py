@@ -57,7 +57,7 @@ class CommandEnvelope(Protocol):
 
     @property
     def value(self) -> Mapping[str, Any]:
-        """What it says."""
+        """The command."""
 
     @property
     def came(self) -> CommandOrigin:
@@ -121,7 +121,7 @@ def too_late(
 ) -> str | None:
     """Why a command is too old, or of an unknown age; None when it is to be obeyed.
 
-    What stops something, and `resume` after it, counts in the order of the topic, whatever a clock says. The sender
+    What stops something, and `resume` after it, counts in the order of the topic, by no clock. The sender
     of a file has the agent's clock: one that comes while it leads, and is old or was signed long ago, was held back.
     """
     if sender.signed and command.verb not in STOPPING and abs(now_ms - command.at_ms) > SIGNED_FOR_MS:

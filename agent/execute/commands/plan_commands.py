@@ -256,12 +256,12 @@ def _turn(
     command: OperatorCommand, word: PlanCommand, plan: ReassignmentPlan, room: CommandContext | None = None
 ) -> CommandDecision:
     """The command to the machine, where it changes something. With a room: and what holds the plan then."""
-    said = CommandReceived(word, plan.proposal_id, command.who, command.id)
-    turn = transition(plan, said)
+    received = CommandReceived(word, plan.proposal_id, command.who, command.id)
+    turn = transition(plan, received)
     if not turn.done:
         return refused(turn.sentence)
     held = "" if room is None or turn.plan == plan else room.held(turn.plan)
-    words = () if turn.plan == plan else (said,)
+    words = () if turn.plan == plan else (received,)
     return CommandDecision(done=True, sentence=f"{turn.sentence}{held}", words=words, plan=plan.proposal_id)
 
 

@@ -183,7 +183,7 @@ def _watches(view: ExecutorView, targets: Iterable[ReassignmentTarget]) -> tuple
     for target in targets:
         token = _token(target, view)
         watch = former.get(target.id)
-        # Where nothing tells how far a copy is, nothing tells that it stands still.
+        # Where nothing shows how far a copy is, nothing shows that it has stopped.
         same = watch is not None and watch.token == token and view.progress_known(target)
         watches.append(watch if same and watch is not None else PartitionWatch(target.id, token))
     return tuple(watches)
@@ -221,7 +221,7 @@ def unsafe_reason(view: ExecutorView, plan: ReassignmentPlan, targets: Iterable[
 
 
 def not_allowed_reason(view: ExecutorView, plan: ReassignmentPlan) -> str | None:
-    """A pause; what the guard says before each batch (windows, topics, racks, budgets); requests that were refused."""
+    """A pause; the guard's verdict before each batch (windows, topics, racks, budgets); refused requests."""
     if plan.paused:
         return "the plan is paused"
     if (why := view.state.may.of(plan.proposal_id) or view.state.over(plan)) is not None:
@@ -318,7 +318,7 @@ def no_longer_to_cancel(
 def no_longer_to_set(change: ThrottleChange, seen: SeenThrottle | None, topic: RawTopic | None = None) -> str | None:
     """Why the throttle is not to be changed; None when it is as it was."""
     if change.topic_id is not None and (topic is None or topic.topic_id != change.topic_id):
-        return f"topic {change.resource.name} could not be seen, or was deleted and created again"
+        return f"topic {change.resource.topic} could not be seen, or was deleted and created again"
     if change.expected is None:
         return None
     what = f"{change.key} of {change.resource.kind} {change.resource.name}"

@@ -42,7 +42,6 @@ from agent.execute.reassign.messages import (
     RequestDone,
     RequestFate,
     TimePassed,
-    name,
 )
 from agent.execute.reassign.plan_step import clear_throttles, work_on_plan
 from agent.execute.reassign.state import MachineState, answered, appended, initial_state, latest_batch, looking, ticked
@@ -102,50 +101,50 @@ class PlanTransition(NamedTuple):
     """The answer."""
 
 
-def transition(plan: ReassignmentPlan, said: CommandReceived, batches: int = 0) -> PlanTransition:
+def transition(plan: ReassignmentPlan, command: CommandReceived, batches: int = 0) -> PlanTransition:
     """The plan, which has not ended, after the command; ``batches`` is the number of its latest batch, 0 without one.
 
     A command that the plan has had already (`ReassignmentPlan.heard`) changes nothing.
     """
-    match said.word:
+    match command.word:
         case PlanCommand.CANCEL:
-            turn = _cancelled(plan, said)
+            turn = _cancelled(plan, command)
         case PlanCommand.ROLLBACK:
-            turn = _rolled_back(plan, said, batches)
+            turn = _rolled_back(plan, command, batches)
         case PlanCommand.PAUSE | PlanCommand.RESUME:
-            turn = _paused(plan, said)
-    again = turn.plan != plan and said.id and said.id == plan.heard
-    return turn._replace(plan=plan if again or turn.plan == plan else turn.plan._replace(heard=said.id))
+            turn = _paused(plan, command)
+    again = turn.plan != plan and command.id and command.id == plan.heard
+    return turn._replace(plan=plan if again or turn.plan == plan else turn.plan._replace(heard=command.id))
 
 
-def _cancelled(plan: ReassignmentPlan, said: CommandReceived) -> PlanTransition:
+def _cancelled(plan: ReassignmentPlan, command: CommandReceived) -> PlanTransition:
     if plan.state is PlanState.CANCELLING:
         return PlanTransition(plan, done=True, sentence=f"{plan.proposal_id} is cancelling already")
     sentence = f"{plan.proposal_id} is cancelling: {_CANCELLED[plan.state]}"
-    return PlanTransition(_ending(plan, PlanState.CANCELLING, said), done=True, sentence=sentence)
+    return PlanTransition(_ending(plan, PlanState.CANCELLING, command), done=True, sentence=sentence)
 
 
-def _rolled_back(plan: ReassignmentPlan, said: CommandReceived, batches: int) -> PlanTransition:
+def _rolled_back(plan: ReassignmentPlan, command: CommandReceived, batches: int) -> PlanTransition:
     if plan.state not in TURNED_BACK:
         return PlanTransition(plan, done=True, sentence=f"{plan.proposal_id} is {plan.state.value} already")
     back_at = limits_words(plan.throttle_bytes_per_s, plan.max_moves)
     sentence = f"{plan.proposal_id} is rolling back: its moves, finished and in progress, are taken back{back_at}"
-    after = _ending(plan, PlanState.ROLLING_BACK, said)._replace(turned=batches)
+    after = _ending(plan, PlanState.ROLLING_BACK, command)._replace(turned=batches)
     return PlanTransition(after, done=True, sentence=sentence)
 
 
-def _paused(plan: ReassignmentPlan, said: CommandReceived) -> PlanTransition:
-    name, pausing = plan.proposal_id, said.word is PlanCommand.PAUSE
+def _paused(plan: ReassignmentPlan, command: CommandReceived) -> PlanTransition:
+    name, pausing = plan.proposal_id, command.word is PlanCommand.PAUSE
     if plan.state not in RUNNING:
         return PlanTransition(plan, done=False, sentence=f"{name} is {plan.state.value}, which is not paused")
     if plan.paused is pausing:
-        return PlanTransition(plan, done=True, sentence=f"{name} is {_IS[said.word]}")
-    return PlanTransition(plan._replace(paused=pausing), done=True, sentence=f"{name}: {_PAUSED[said.word]}")
+        return PlanTransition(plan, done=True, sentence=f"{name} is {_IS[command.word]}")
+    return PlanTransition(plan._replace(paused=pausing), done=True, sentence=f"{name}: {_PAUSED[command.word]}")
 
 
-def _ending(plan: ReassignmentPlan, state: PlanState, said: CommandReceived) -> ReassignmentPlan:
-    by = f" by {said.who}" if said.who else ""
-    sentence = f"{said.word.value} requested{by}"
+def _ending(plan: ReassignmentPlan, state: PlanState, command: CommandReceived) -> ReassignmentPlan:
+    by = f" by {command.who}" if command.who else ""
+    sentence = f"{command.word.value} requested{by}"
     return plan._replace(state=state, paused=False, elections=0, sentence=sentence)
 
 
@@ -214,41 +213,41 @@ def _unseen(state: MachineState, event: ClusterRead, policy: ReassignmentPolicy)
     return state._replace(next_look_ms=policy.look_ms, settle_ms=policy.settle_ms if waits_anew else state.settle_ms)
 
 
-def _go_on(state: MachineState, says: MachineCommands = ()) -> tuple[MachineState, MachineCommands]:
+def _go_on(state: MachineState, notices: MachineCommands = ()) -> tuple[MachineState, MachineCommands]:
     """Append operators' commands, then look when it is time; nothing while an answer is awaited."""
     if state.waiting is not None:
-        return state, says
+        return state, notices
     if state.words or state.incoming or lapsed(state):
-        state, append, more = _heard(state)
-        says += more
+        state, append, more = _with_commands(state)
+        notices += more
         if append.changes:
-            return state._replace(waiting=append), (*says, append)
+            return state._replace(waiting=append), (*notices, append)
     if state.idle or state.next_look_ms > 0:
-        return state, says
+        return state, notices
     state, look = looking(state)
-    return state, (*says, look)
+    return state, (*notices, look)
 
 
 def _decide(state: MachineState, seen: ClusterView, policy: ReassignmentPolicy) -> tuple[MachineState, MachineCommands]:
     view = view_of(state, seen, policy)
     decision = _first(work_on_batch(view), clear_throttles(view), work_on_plan(view))
-    state, says = view.state, decision.says
+    state, notices = view.state, decision.says
     if decision.append is not None:
-        return state._replace(waiting=decision.append), (*says, decision.append)
+        return state._replace(waiting=decision.append), (*notices, decision.append)
     name = "" if view.plan is None else view.plan.proposal_id
-    say = NotifyOperator(alarm=False, sentence=decision.wait_for, proposal_id=name, hold=decision.held)
-    if say.sentence and say != dict(state.said).get(name):
-        says = (*says, say)
-        state = _having_said(state, say)
+    notice = NotifyOperator(alarm=False, sentence=decision.wait_for, proposal_id=name, hold=decision.held)
+    if notice.sentence and notice != dict(state.said).get(name):
+        notices = (*notices, notice)
+        state = _with_notice(state, notice)
     pause = policy.look_ms if state.records.plans else policy.idle_look_ms
-    # People may have said something while the look was under way.
-    return _go_on(_passed_on(state)._replace(next_look_ms=pause), says)
+    # Operators' commands may have come while the look was under way.
+    return _go_on(_passed_on(state)._replace(next_look_ms=pause), notices)
 
 
-def _having_said(state: MachineState, say: NotifyOperator) -> MachineState:
+def _with_notice(state: MachineState, notice: NotifyOperator) -> MachineState:
     open_ = {"", *(plan.proposal_id for plan in state.records.plans)}
-    said = {plan: told for plan, told in state.said if plan in open_} | {say.proposal_id: say}
-    return state._replace(said=tuple(sorted(said.items())))
+    last = {plan: before for plan, before in state.said if plan in open_} | {notice.proposal_id: notice}
+    return state._replace(said=tuple(sorted(last.items())))
 
 
 def _passed_on(state: MachineState) -> MachineState:
@@ -267,7 +266,7 @@ def _first(batch: BatchDecision | None, debts: BatchDecision | None, plan: Batch
 
 
 def _troubles(state: MachineState, answer: RequestDone) -> tuple[MachineState, MachineCommands]:
-    """Tell what was refused, once."""
+    """Report what was refused, once."""
     sentences = {
         RequestFate.REFUSED: "the controller refuses",
         RequestFate.UNCLEAN: (
@@ -277,11 +276,11 @@ def _troubles(state: MachineState, answer: RequestDone) -> tuple[MachineState, M
     bad = [result for result in answer.results if result.kind in sentences]
     if not bad:
         return state, ()
-    words = "; ".join(f"{name(it.subject)}: {sentences[it.kind]} {it.sentence}".rstrip() for it in bad[:5])
-    say = NotifyOperator(
+    words = "; ".join(f"{it.subject}: {sentences[it.kind]} {it.sentence}".rstrip() for it in bad[:5])
+    notice = NotifyOperator(
         alarm=True, sentence=words, proposal_id=state.plan.proposal_id if state.plan is not None else ""
     )
-    return _having_said(state, say), () if say == dict(state.said).get(say.proposal_id) else (say,)
+    return _with_notice(state, notice), () if notice == dict(state.said).get(notice.proposal_id) else (notice,)
 
 
 def _wary(state: MachineState, append: AppendJournal, policy: ReassignmentPolicy) -> MachineState:
@@ -314,33 +313,33 @@ def _written(state: MachineState, append: AppendJournal) -> tuple[MachineState, 
     return _go_on(after, finished)
 
 
-def _heard(state: MachineState) -> tuple[MachineState, AppendJournal, MachineCommands]:
+def _with_commands(state: MachineState) -> tuple[MachineState, AppendJournal, MachineCommands]:
     """Operators' commands as changes of plans."""
     plans = {plan.proposal_id: plan for plan in state.records.plans}
-    says: list[MachineCommand] = []
+    notices: list[MachineCommand] = []
     changed: dict[str, ReassignmentPlan] = {}
     order = max((plan.order for plan in state.records.plans), default=0)
     for plan in state.incoming:
         if (why := _why_not(plan, state.records.known | set(changed), plans)) is not None:
-            says.append(NotifyOperator(alarm=False, sentence=f"{plan.proposal_id} is not accepted: {why}"))
+            notices.append(NotifyOperator(alarm=False, sentence=f"{plan.proposal_id} is not accepted: {why}"))
             continue
         order += 1
         plans[plan.proposal_id] = changed[plan.proposal_id] = plan._replace(order=order)
     for name_, why in lapsed(state):
         ended = plans[name_]._replace(state=PlanState.CANCELLED, sentence=why)
         plans[name_] = changed[name_] = ended._replace(moved=moved_by(ended, ()))
-    for said in state.words:
-        former = plans.get(said.proposal_id)
+    for command in state.words:
+        former = plans.get(command.proposal_id)
         after = (
             None
             if former is None or former.ended
-            else transition(former, said, latest_batch(state, said.proposal_id)).plan
+            else transition(former, command, latest_batch(state, command.proposal_id)).plan
         )
         if after is None or after == former:
-            says.append(NotifyOperator(alarm=False, sentence=f"{said.word} {said.proposal_id}: nothing to do"))
+            notices.append(NotifyOperator(alarm=False, sentence=f"{command.word} {command.proposal_id}: nothing to do"))
             continue
-        plans[said.proposal_id] = changed[said.proposal_id] = after
-    return state._replace(words=(), incoming=()), AppendJournal(tuple(changed.values())), tuple(says)
+        plans[command.proposal_id] = changed[command.proposal_id] = after
+    return state._replace(words=(), incoming=()), AppendJournal(tuple(changed.values())), tuple(notices)
 
 
 def lapsed(state: MachineState) -> tuple[tuple[str, str], ...]:

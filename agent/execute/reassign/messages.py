@@ -30,7 +30,7 @@ class PartitionView(NamedTuple):
     min_isr: int | None = None
     """``min.insync.replicas`` of its topic, also where that is above its number of replicas; None: did not answer."""
     leader_known: bool = True
-    """False where two brokers tell different leaders: then there is one, and it is not known which."""
+    """False where two brokers report different leaders: then there is one, and it is not known which."""
 
     @property
     def under_min_isr(self) -> bool:
@@ -56,7 +56,7 @@ class ClusterView(NamedTuple):
     """One look, everything sorted.
 
     The list of reassignments is read before topic metadata, so that what no longer moves has its end there; where two
-    brokers tell different replicas the look has failed.
+    brokers report different replicas the look has failed.
     """
 
     brokers: frozenset[int]
@@ -123,11 +123,6 @@ class RequestResult(NamedTuple):
     subject: TopicPartition | ThrottleResource
     kind: RequestFate
     sentence: str = ""
-
-
-def name(subject: TopicPartition | ThrottleResource) -> str:
-    """How people call it."""
-    return str(subject) if isinstance(subject, TopicPartition) else f"{subject.kind} {subject.name}"
 
 
 class RequestDone(NamedTuple):
@@ -271,7 +266,7 @@ class AppendJournal(NamedTuple):
 
 
 class NotifyOperator(NamedTuple):
-    """Tell people."""
+    """Log a sentence for operators."""
 
     alarm: bool
     sentence: str

@@ -390,8 +390,8 @@ def _begin(view: ExecutorView, plan: ReassignmentPlan, pending: tuple[Reassignme
     debts = tuple(debt._replace(tries=1) for debt in throttle.debts)
     then = AlterThrottles(tuple(throttle_update(debt) for debt in debts)) if debts else None
     sentences = (f"batch {batch.number}: {batch_sentence(targets, view.seen, rate)}", *throttle.left)
-    says = tuple(NotifyOperator(alarm=False, sentence=sentence) for sentence in sentences)
-    return BatchDecision(AppendJournal((batch, *debts), then), says)
+    notices = tuple(NotifyOperator(alarm=False, sentence=sentence) for sentence in sentences)
+    return BatchDecision(AppendJournal((batch, *debts), then), notices)
 
 
 def _end(view: ExecutorView, plan: ReassignmentPlan) -> BatchDecision:
@@ -409,11 +409,11 @@ def _end(view: ExecutorView, plan: ReassignmentPlan) -> BatchDecision:
         return BatchDecision(
             AppendJournal((plan._replace(state=state, elections=plan.elections + 1),), ElectLeaders(late))
         )
-    led = f"{_partitions(len(late))} not led by the preferred leader" if late else ""
+    elsewhere = f"{_partitions(len(late))} not led by the preferred leader" if late else ""
     well = all(end in (PartitionEndReason.DONE, PartitionEndReason.GONE) for end in ends.values())
     state = PlanState.ROLLED_BACK if back else PlanState.DONE
     sentences = _ended(ends, done="moved back" if back else PartitionEndReason.DONE.value)
-    return _finish(view, plan, state if well else PlanState.FAILED, [*sentences, led])
+    return _finish(view, plan, state if well else PlanState.FAILED, [*sentences, elsewhere])
 
 
 def _ended(ends: dict[object, PartitionEndReason], *, done: str = PartitionEndReason.DONE.value) -> list[str]:

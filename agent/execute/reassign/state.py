@@ -136,7 +136,7 @@ class MachineState(NamedTuple):
         """Plan -> what kept it from going on when it was its turn last. While a batch is open the others queue."""
         plans = self.records.plans if self.batch is None or self.plan is None else (self.plan,)
         names = {plan.proposal_id for plan in plans}
-        return {name: say.sentence for name, say in self.said if say.hold and name in names}
+        return {name: notice.sentence for name, notice in self.said if notice.hold and name in names}
 
     def over(self, plan: ReassignmentPlan) -> str | None:
         """Why that plan may not begin any more; None when it may, or when a batch of it was sent."""
@@ -233,10 +233,10 @@ def appended(state: MachineState, append: AppendJournal) -> MachineState:
 def answered(state: MachineState, act: ClusterChange, answer: RequestDone, policy: ReassignmentPolicy) -> MachineState:
     """The state when a request was answered, or was not."""
     kinds: Mapping[object, RequestFate] = {result.subject: result.kind for result in answer.results}
-    told = {subject: kinds.get(subject, RequestFate.UNKNOWN) for subject in _subjects(act)}
-    by_kind = {kind: frozenset(it for it in told if told[it] is kind) for kind in RequestFate}
+    fates = {subject: kinds.get(subject, RequestFate.UNKNOWN) for subject in _subjects(act)}
+    by_kind = {kind: frozenset(it for it in fates if fates[it] is kind) for kind in RequestFate}
     unsent = by_kind[RequestFate.NOT_SENT] | by_kind[RequestFate.RETRY]
-    state = state._replace(waiting=None, unsent=(state.unsent - frozenset(told)) | unsent)
+    state = state._replace(waiting=None, unsent=(state.unsent - frozenset(fates)) | unsent)
     if isinstance(act, AlterReassignments | AlterThrottles) and state.batch is not None:
         took = isinstance(act, AlterReassignments) and bool(by_kind[RequestFate.OK])
         state = state._replace(rests=_rests(state, state.batch.proposal_id, answer, policy, took=took))
@@ -251,7 +251,7 @@ def answered(state: MachineState, act: ClusterChange, answer: RequestDone, polic
     elif isinstance(act, CancelReassignments):
         state = state._replace(uncancelled=state.uncancelled | _partitions(by_kind[RequestFate.UNKNOWN]))
     # What did not simply succeed is looked at after a while, lest it is asked for in a tight loop.
-    paced = isinstance(act, ElectLeaders) or len(by_kind[RequestFate.OK]) < len(told)
+    paced = isinstance(act, ElectLeaders) or len(by_kind[RequestFate.OK]) < len(fates)
     return state._replace(next_look_ms=policy.look_ms if paced else 0)
 
 
@@ -289,7 +289,7 @@ def _interesting(
     waits = batch is not None and batch.state is BatchState.ACKED
     targets = batch.targets if batch is not None and waits else () if plan is None else plan.targets
     of = plan_scope(targets)
-    topics = {debt.resource.name for debt in debts if debt.resource.kind == "topic"}
+    topics = {topic for debt in debts if (topic := debt.resource.topic) is not None}
     resources = {debt.resource for debt in debts}
     return (
         of.topics if topics <= set(of.topics) else tuple(sorted(topics.union(of.topics))),

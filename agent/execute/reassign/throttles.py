@@ -93,22 +93,22 @@ def batch_throttles(batch: Batch, seen: ClusterView) -> BatchThrottles:
 def missing_throttles(batch: Batch, debts: Sequence[ThrottleDebt], seen: ClusterView) -> tuple[ThrottleDebt, ...]:
     """The debts, with what they lack by this look: entries or rates that were taken for others' when they were made.
 
-    Brokers tell settings a moment late: what an earlier batch has just had removed may still have been told then.
+    Brokers report settings a moment late: what an earlier batch has just removed may still have been reported.
     """
     made = {(debt.resource, debt.key): debt for debt in debts}
-    found: list[ThrottleDebt] = []
+    missing: list[ThrottleDebt] = []
     for debt in batch_throttles(batch, seen).debts:
         before = made.get((debt.resource, debt.key))
         if before is None:
-            found.append(debt)
+            missing.append(debt)
         elif debt.key not in _RATES and (more := _without(debt.ours, before.ours)):
-            found.append(before._replace(ours=f"{before.ours},{more}"))
-    return tuple(found)
+            missing.append(before._replace(ours=f"{before.ours},{more}"))
+    return tuple(missing)
 
 
 def throttle_status(debt: ThrottleDebt, seen: ClusterView) -> ThrottleStatus:
     """Whether what we set is there."""
-    if debt.resource.kind == "topic" and _topic_is_another(debt, seen):
+    if _topic_is_another(debt, seen):
         return ThrottleStatus.GONE
     if _down(debt.resource, seen) or debt.resource in seen.unread:
         return ThrottleStatus.UNREACHABLE
@@ -129,7 +129,7 @@ def own_value(debt: ThrottleDebt, seen: ClusterView) -> str | None:
 
 def complete(debt: ThrottleDebt, seen: ClusterView) -> bool:
     """True when nothing of it is missing, or its broker is down or its topic no more; what was not read is not."""
-    if debt.resource.kind == "topic" and _topic_is_another(debt, seen):
+    if _topic_is_another(debt, seen):
         return True
     if _down(debt.resource, seen):
         return True
@@ -150,7 +150,7 @@ def throttle_update(debt: ThrottleDebt) -> ThrottleChange:
 
 
 def throttle_removal(debt: ThrottleDebt, seen: ClusterView) -> ThrottleChange:
-    """What pays the debt, given that it stands."""
+    """What pays the debt, given that its throttle is set."""
     own = own_value(debt, seen) or ""
     if debt.key in _RATES:
         ours = (debt.ours,) if debt.formerly is None else (debt.ours, debt.formerly)
@@ -177,13 +177,13 @@ def applied(own: str | None, change: ThrottleChange) -> str | None:
 
 def resources_of(targets: Iterable[ReassignmentTarget], debts: Iterable[ThrottleDebt]) -> tuple[ThrottleResource, ...]:
     """Whose settings matter for these, sorted."""
-    found = {debt.resource for debt in debts}
+    resources = {debt.resource for debt in debts}
     moving = [target for target in targets if target.moves_data]
-    found.update(ThrottleResource("topic", topic) for topic in {target.id.topic for target in moving})
+    resources.update(ThrottleResource(topic=topic) for topic in {target.id.topic for target in moving})
     pairs = {(target.before, target.after) for target in moving}
     brokers = {broker for pair in pairs for replicas in pair for broker in replicas}
-    found.update(ThrottleResource("broker", str(broker)) for broker in brokers)
-    return tuple(sorted(found))
+    resources.update(ThrottleResource(broker=broker) for broker in brokers)
+    return tuple(sorted(resources))
 
 
 def _rates(
@@ -194,7 +194,7 @@ def _rates(
     copies = {broker for target in targets for broker in target.adding}
     for key, brokers in ((LEADER_RATE, sources), (FOLLOWER_RATE, copies)):
         for broker in sorted(brokers & seen.brokers):
-            yield ThrottleResource("broker", str(broker)), key, str(rate)
+            yield ThrottleResource(broker=broker), key, str(rate)
 
 
 def _lists(targets: Sequence[ReassignmentTarget]) -> Iterator[tuple[ThrottleResource, str, str]]:
@@ -202,8 +202,8 @@ def _lists(targets: Sequence[ReassignmentTarget]) -> Iterator[tuple[ThrottleReso
         group = list(run)
         leaders = [f"{target.id.partition}:{broker}" for target in group for broker in target.before]
         followers = [f"{target.id.partition}:{broker}" for target in group for broker in target.adding]
-        yield ThrottleResource("topic", topic), LEADER_REPLICAS, ",".join(leaders)
-        yield ThrottleResource("topic", topic), FOLLOWER_REPLICAS, ",".join(followers)
+        yield ThrottleResource(topic=topic), LEADER_REPLICAS, ",".join(leaders)
+        yield ThrottleResource(topic=topic), FOLLOWER_REPLICAS, ",".join(followers)
 
 
 def _others_rule(key: str, throttle: SeenThrottle) -> bool:
@@ -213,20 +213,21 @@ def _others_rule(key: str, throttle: SeenThrottle) -> bool:
 
 
 def _topic_id(resource: ThrottleResource, targets: Sequence[ReassignmentTarget]) -> str | None:
-    if resource.kind != "topic":
+    if resource.topic is None:
         return None
-    return next(target.topic_id for target in targets if target.id.topic == resource.name)
+    return next(target.topic_id for target in targets if target.id.topic == resource.topic)
 
 
 def _topic_is_another(debt: ThrottleDebt, seen: ClusterView) -> bool:
     """Settings go with their topic; one of the same name has none of ours."""
-    name = debt.resource.name
+    if (name := debt.resource.topic) is None:
+        return False
     ids = _IDS.of((seen.partitions,), lambda: {it.id.topic: it.topic_id for it in seen.partitions}, lambda _: 1)
     return name in seen.gone or (name in ids and ids[name] != debt.topic_id)
 
 
 def _down(resource: ThrottleResource, seen: ClusterView) -> bool:
-    return resource.kind == "broker" and int(resource.name) not in seen.brokers
+    return resource.broker is not None and resource.broker not in seen.brokers
 
 
 def _entries(value: str) -> tuple[str, ...]:
@@ -286,10 +287,10 @@ def _whole(targets: tuple[ReassignmentTarget, ...]) -> PlanScope:
 
 def _in_turn(plans: tuple[ReassignmentPlan, ...]) -> tuple[ReassignmentPlan, ...]:
     taken: set[TopicPartition] = set()
-    found: list[ReassignmentPlan] = []
+    eligible: list[ReassignmentPlan] = []
     for plan in plans:
         ids = plan_scope(plan.targets).ids
         if not plan.paused and taken.isdisjoint(ids):
-            found.append(plan)
+            eligible.append(plan)
         taken |= ids
-    return tuple(found)
+    return tuple(eligible)

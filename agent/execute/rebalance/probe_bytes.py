@@ -51,21 +51,21 @@ def probe_bytes(group: RawClassicGroup) -> bytes | ProbeRefusal:
 
 
 def _clone(member: RawMember, protocol: str) -> bytes | ProbeRefusal:
-    told = decode_subscription(member.metadata)
-    if isinstance(told, Undecodable):
-        return ProbeRefusal(f"the subscription of {member.client_id} cannot be read: {told.sentence}")
-    if not told.topics:
+    subscription = decode_subscription(member.metadata)
+    if isinstance(subscription, Undecodable):
+        return ProbeRefusal(f"the subscription of {member.client_id} cannot be read: {subscription.sentence}")
+    if not subscription.topics:
         return ProbeRefusal(f"{member.client_id} subscribes to no topic")
-    user_data = _user_data(told.user_data, protocol)
+    user_data = _user_data(subscription.user_data, protocol)
     if isinstance(user_data, ProbeRefusal):
         return user_data
     clone = Subscription(
-        version=min(told.version, _NEWEST),
-        topics=told.topics,
+        version=min(subscription.version, _NEWEST),
+        topics=subscription.topics,
         user_data=user_data,
-        owned=None if told.owned is None else (),
+        owned=None if subscription.owned is None else (),
         generation=None,
-        rack=told.rack,
+        rack=subscription.rack,
     )
     try:
         data = encode_subscription(clone)
@@ -78,15 +78,15 @@ def _clone(member: RawMember, protocol: str) -> bytes | ProbeRefusal:
     )
 
 
-def _user_data(told: bytes | None, protocol: str) -> bytes | ProbeRefusal | None:
+def _user_data(user_data: bytes | None, protocol: str) -> bytes | ProbeRefusal | None:
     """What the assignor put in, without history."""
     match protocol:
         case kafka.STREAMS_PROTOCOL:
-            return _streams_data(told)
+            return _streams_data(user_data)
         case kafka.COOPERATIVE_STICKY:
-            return _sticky_data(told, decode_cooperative_sticky(told) if told else None)
+            return _sticky_data(user_data, decode_cooperative_sticky(user_data) if user_data else None)
         case kafka.STICKY:
-            return _sticky_data(told, decode_sticky(told) if told else None)
+            return _sticky_data(user_data, decode_sticky(user_data) if user_data else None)
         case _ if protocol in _NO_USER_DATA:
             return None
     return ProbeRefusal(
@@ -94,16 +94,16 @@ def _user_data(told: bytes | None, protocol: str) -> bytes | ProbeRefusal | None
     )
 
 
-def _sticky_data(told: bytes | None, read: StickyUserData | Undecodable | None) -> bytes | ProbeRefusal | None:
+def _sticky_data(user_data: bytes | None, read: StickyUserData | Undecodable | None) -> bytes | ProbeRefusal | None:
     if read is None:
-        return told
+        return user_data
     if isinstance(read, Undecodable):
         return ProbeRefusal(f"the user data of a member cannot be read: {read.sentence}")
     return encode_sticky(StickyUserData(None if read.owned is None else (), None))
 
 
-def _streams_data(told: bytes | None) -> bytes | ProbeRefusal:
-    read = decode_subscription_info(told) if told else None
+def _streams_data(user_data: bytes | None) -> bytes | ProbeRefusal:
+    read = decode_subscription_info(user_data) if user_data else None
     match read:
         case StreamsSubscription():
             pass

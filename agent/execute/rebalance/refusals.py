@@ -24,7 +24,7 @@ from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from agent.values.snapshot import CLASSIC_KINDS, GroupKind, ReaderGroup, Snapshot
 
 OPEN_MS = 60_000
-"""A trigger that was not judged yet stands against the next one of its group for this long."""
+"""A trigger that was not judged yet blocks the next one of its group for this long."""
 _SLOW_REBALANCES = 3
 """So many of the last slow rebalances are looked at."""
 _NO_MOVES: Mapping[str, int] = MappingProxyType({})
@@ -99,7 +99,7 @@ def refusal(
     *,
     moved: Mapping[str, int] = _NO_MOVES,
 ) -> TriggerRefusal | None:
-    """Why the group of a trigger proposal is not to be triggered; None when nothing stands against it.
+    """Why the group of a trigger proposal is not to be triggered; None when it may be.
 
     ``moved`` holds the topics whose replicas rackwise itself moved lately: topic -> epoch milliseconds of the end.
     """
@@ -153,8 +153,8 @@ def _by_history(seen: GroupView, allowed: GroupTriggerLimits) -> RefusalCause | 
         versions = ", ".join(map(str, sorted(seen.versions)))
         return RefusalCause(RefusalReason.ROLLING, f"its members send metadata of the versions {versions}", SEEN)
     if len(seen.generations) > 1:
-        told = ", ".join(map(str, sorted(seen.generations)))
-        sentence = f"its members joined the last rebalance from generations {told}"
+        generations = ", ".join(map(str, sorted(seen.generations)))
+        sentence = f"its members joined the last rebalance from generations {generations}"
         return RefusalCause(RefusalReason.MIXED_GENERATIONS, sentence, SEEN)
     return None
 

@@ -73,7 +73,7 @@ class GroupView(NamedTuple):
 
     @property
     def generation(self) -> int | None:
-        """The highest generation that a member told; each rebalance raises it by one."""
+        """The highest generation that a member sent; each rebalance raises it by one."""
         return max(self.generations, default=None)
 
 
@@ -101,7 +101,7 @@ def group_view(group: Group | None) -> GroupView | None:
 
 def raw_group_view(group: RawClassicGroup) -> GroupView:
     """What a description taken this moment shows."""
-    told = [_told(member, group.protocol) for member in group.members] if group.state == STABLE else []
+    decoded = [_decoded(member, group.protocol) for member in group.members] if group.state == STABLE else []
     streams = group.protocol == STREAMS_PROTOCOL
     kind = GroupKind.CLASSIC_STREAMS if streams else GroupKind.CLASSIC_CONSUMER
     if group.protocol_type not in (CONSUMER_PROTOCOL_TYPE, ""):
@@ -113,13 +113,13 @@ def raw_group_view(group: RawClassicGroup) -> GroupView:
         group.protocol or None,
         frozenset(member.member_id for member in group.members),
         tuple(sorted(member.instance_id for member in group.members if member.instance_id is not None)),
-        frozenset(one.generation for one in told if one.generation is not None),
-        frozenset(one.version for one in told if one.version is not None),
-        tuple(one.unreadable for one in told if one.unreadable is not None),
+        frozenset(one.generation for one in decoded if one.generation is not None),
+        frozenset(one.version for one in decoded if one.version is not None),
+        tuple(one.unreadable for one in decoded if one.unreadable is not None),
     )
 
 
-class _Told(NamedTuple):
+class _DecodedMember(NamedTuple):
     """Decoded bytes of one member."""
 
     generation: int | None = None
@@ -127,22 +127,22 @@ class _Told(NamedTuple):
     unreadable: str | None = None
 
 
-def _told(member: RawMember, protocol: str) -> _Told:
+def _decoded(member: RawMember, protocol: str) -> _DecodedMember:
     subscription = decode_subscription(member.metadata)
     if isinstance(subscription, Undecodable):
-        return _Told(unreadable=f"{member.client_id}: {subscription.sentence}")
+        return _DecodedMember(unreadable=f"{member.client_id}: {subscription.sentence}")
     generation, data = subscription.generation, subscription.user_data
     if protocol == STREAMS_PROTOCOL:
         info = decode_subscription_info(data or b"")
         if isinstance(info, StreamsSubscription | StreamsSubscriptionHeader):
-            return _Told(generation, info.version)
-        return _Told(generation, unreadable=f"{member.client_id}: {info.sentence}")
+            return _DecodedMember(generation, info.version)
+        return _DecodedMember(generation, unreadable=f"{member.client_id}: {info.sentence}")
     if protocol in (STICKY, COOPERATIVE_STICKY) and data:
         read = decode_sticky(data) if protocol == STICKY else decode_cooperative_sticky(data)
         if isinstance(read, Undecodable):
-            return _Told(generation, unreadable=f"{member.client_id}: {read.sentence}")
+            return _DecodedMember(generation, unreadable=f"{member.client_id}: {read.sentence}")
         generation = generation if generation is not None else read.generation
-    return _Told(generation)
+    return _DecodedMember(generation)
 
 
 # Streams' transactional ids are ``<application>-<process>-<thread>`` (before KIP-447 ``<application>-<task>``). Other
@@ -194,7 +194,7 @@ ORPHAN_MS = 30_000
 PATIENCE_MS = 60_000
 """A new generation is waited for this long; members notice within a heartbeat interval, 3 s by default."""
 JUDGE_WITHIN_MS = 600_000
-"""After this long a trigger is closed as it stands."""
+"""After this long a trigger is closed as it is."""
 MOST_CHARACTERS = 200_000
 """Groups with more names of items than that are judged by their generation alone: an entry has at most 900 kB."""
 _EXAMPLES = 20
@@ -211,9 +211,9 @@ def expected(proposal: Proposal, group: Group | None) -> TriggerExpectation:
     items = sum(len(held) for held in owners.values())
     seen = group_view(group)
     moves = _predicted(proposal)
-    told = sum(len(reader) + sum(map(len, held)) for reader, held in owners.items())
-    told += sum(len(move.item) + len(move.source or "") + len(move.target) for move in moves)
-    small = told <= MOST_CHARACTERS
+    characters = sum(len(reader) + sum(map(len, held)) for reader, held in owners.items())
+    characters += sum(len(move.item) + len(move.source or "") + len(move.target) for move in moves)
+    small = characters <= MOST_CHARACTERS
     return TriggerExpectation(
         generation=None if seen is None else seen.generation,
         readers=tuple(sorted(owners)),
@@ -243,23 +243,23 @@ def judge_one(entry: TriggerEntry, snapshot: Snapshot) -> TriggerJudgement | Non
     if age_ms < 0 or (entry.effect is None and age_ms < ORPHAN_MS):
         return None
     sent = "" if entry.effect is not None else "; the agent ended before it recorded whether it had asked"
-    found = _look(entry, snapshot.groups.get(entry.group_id), age_ms)
-    if found is None:
+    judged = _look(entry, snapshot.groups.get(entry.group_id), age_ms)
+    if judged is None:
         if age_ms < JUDGE_WITHIN_MS:
             return None
-        found = _Found(TriggerVerdict.CANNOT_TELL, f"no judgement was possible within {lasted(JUDGE_WITHIN_MS)}")
+        judged = _Judgement(TriggerVerdict.CANNOT_TELL, f"no judgement was possible within {lasted(JUDGE_WITHIN_MS)}")
     return TriggerJudgement(
-        verdict=found.verdict,
+        verdict=judged.verdict,
         at_ms=now_ms,
-        sentence=found.sentence + sent,
-        rebalances=found.rebalances,
-        came=found.came,
-        beyond=found.beyond[:_EXAMPLES],
-        beyond_count=len(found.beyond),
+        sentence=judged.sentence + sent,
+        rebalances=judged.rebalances,
+        came=judged.came,
+        beyond=judged.beyond[:_EXAMPLES],
+        beyond_count=len(judged.beyond),
     )
 
 
-class _Found(NamedTuple):
+class _Judgement(NamedTuple):
     """A verdict on its way."""
 
     verdict: TriggerVerdict
@@ -269,7 +269,7 @@ class _Found(NamedTuple):
     beyond: tuple[str, ...] = ()
 
 
-def _look(entry: TriggerEntry, group: Group | None, age_ms: int) -> _Found | None:
+def _look(entry: TriggerEntry, group: Group | None, age_ms: int) -> _Judgement | None:
     """Judgement by the group as it is now; None while it is moving or hidden."""
     if not isinstance(group, ReaderGroup) or group.hidden or group.state != STABLE:
         return None
@@ -279,20 +279,20 @@ def _look(entry: TriggerEntry, group: Group | None, age_ms: int) -> _Found | Non
         rebalances = seen.generation - entry.expected.generation
         if rebalances <= 0:
             patience = f"no new generation was seen within {PATIENCE_MS // 1000} s"
-            return _Found(TriggerVerdict.NO_REBALANCE, patience, 0) if age_ms >= PATIENCE_MS else None
+            return _Judgement(TriggerVerdict.NO_REBALANCE, patience, 0) if age_ms >= PATIENCE_MS else None
     owners = _owners(group)
     if tuple(sorted(owners)) != entry.expected.readers:
         sentence = "members joined or left since, so its effect cannot be separated from theirs"
-        return _Found(TriggerVerdict.OVERTAKEN, sentence, rebalances)
+        return _Judgement(TriggerVerdict.OVERTAKEN, sentence, rebalances)
     if not entry.expected.holds:
         sentence = f"{_rounds(rebalances)}; too many items to compare: {entry.expected.items:,}"
-        return _Found(TriggerVerdict.CANNOT_TELL, sentence, rebalances)
+        return _Judgement(TriggerVerdict.CANNOT_TELL, sentence, rebalances)
     return _compare(entry.expected, owners, _waiting(group), rebalances)
 
 
 def _compare(
     was: TriggerExpectation, owners: ItemOwners, waiting: set[tuple[str, str]], rebalances: int | None
-) -> _Found | None:
+) -> _Judgement | None:
     before, now = _by_item(was.holds), _by_item(owners)
     if set(before) - set(now):
         return None  # something is still being handed over
@@ -306,7 +306,7 @@ def _compare(
         f"{f', {len(on_the_way)} warm up' if on_the_way else ''}; {_others(len(beyond))}; "
         f"{_rounds(rebalances)}"
     )
-    return _Found(_verdict(len(wanted), len(came), beyond, len(moved)), sentence, rebalances, len(came), beyond)
+    return _Judgement(_verdict(len(wanted), len(came), beyond, len(moved)), sentence, rebalances, len(came), beyond)
 
 
 def _others(number: int) -> str:
