@@ -280,13 +280,13 @@ def instance(
     """
     runs = sorted((p, task) for task, sources in (active or {}).items() for p in tps(sources))
     partitions = tuple(p for p, _ in runs)
-    told = StreamsSubscription(
+    subscription = StreamsSubscription(
         version=version, latest_supported=11 if version > 2 else None, process_id=process_id(number), prev_tasks=(),
         standby_tasks=(), endpoint=None, unique_field=1 if version >= 8 else None,
         offset_sums={tasks(task)[0]: offset for task, offset in (sums or {}).items()},
         error_code=0 if version >= 9 else None, client_tags=tags if version >= 11 else None,
     )  # fmt: skip
-    user_data = encode_subscription_info(StreamsSubscriptionHeader(12, 12) if header_only else told)
+    user_data = encode_subscription_info(StreamsSubscriptionHeader(12, 12) if header_only else subscription)
     names = topics if topics is not None else tuple(sorted({p.topic for p in partitions}))
     subscription = Subscription(3, names, user_data, tps(owned), generation, rack)
     data = StreamsAssignment(
@@ -319,9 +319,9 @@ def streams_member(
         return tuple(TaskId(str(task.subtopology), task.partition) for task in tasks(text))
 
     held = RawTasks(named(active), named(standby), named(warmup))
-    told = {named(task)[0]: of for task, of in (offsets or {}).items()}
-    now = tuple((task, offset) for task, (offset, _) in told.items())
-    ends = tuple((task, end) for task, (_, end) in told.items())
+    offsets_by_task = {named(task)[0]: of for task, of in (offsets or {}).items()}
+    now = tuple((task, offset) for task, (offset, _) in offsets_by_task.items())
+    ends = tuple((task, end) for task, (_, end) in offsets_by_task.items())
     return RawStreamsMember(
         f"member-{number}", None, rack, 5, f"app-{number}-StreamThread-1", f"/10.0.0.{number}", process_id(number),
         tags, held, held, now, ends,

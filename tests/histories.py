@@ -24,14 +24,14 @@ def a_lively_cluster() -> Answers:
     return application(answers, 1, 0)
 
 
-def application(answers: Answers, generation: int, told: int) -> Answers:
+def application(answers: Answers, generation: int, offset_sum: int) -> Answers:
     """Instance 1 runs both tasks, instance 2 holds a copy of the second."""
     return answers.streams(
         "app",
         instance(1, "a", {"0_0": "payments-0", "0_1": "payments-1"}, sums={"0_0": -2, "0_1": -2},
                  generation=generation, owned="payments-0 payments-1", next_rebalance_ms=1_760_000_600_000),
-        instance(2, "b", {}, {"0_1": "payments-1"}, sums={"0_1": told} if told else {}, topics=("payments",),
-                 generation=generation),
+        instance(2, "b", {}, {"0_1": "payments-1"}, sums={"0_1": offset_sum} if offset_sum else {},
+                 topics=("payments",), generation=generation),
     )  # fmt: skip
 
 

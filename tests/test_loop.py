@@ -24,9 +24,9 @@ from agent.values.observation import Gap, GapCause, Observation, ObservationPart
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.snapshot import Snapshot
 from agent.values.verdict import Allow, Hold, HoldReason, Outcome
-from tests.world import a_world, next_look
+from tests.synthetic_cluster import next_look, synthetic_cluster
 
-WORLD = a_world(20, seed=3)
+WORLD = synthetic_cluster(20, seed=3)
 
 
 class Looker:
@@ -89,12 +89,12 @@ def partial(observation: Observation) -> Observation:
             id="the same look again has nothing new",
         ),
         pytest.param(
-            lambda: cycle(a_world(1, improvable=0.0)),
+            lambda: cycle(synthetic_cluster(1, improvable=0.0)),
             "saw 12 brokers in 3 racks, 1 topic and 1 group; no findings; no proposals",
             id="nothing wrong",
         ),
         pytest.param(
-            lambda: cycle(partial(a_world(1, improvable=0.0)), planning=False),
+            lambda: cycle(partial(synthetic_cluster(1, improvable=0.0)), planning=False),
             "saw 12 brokers in 3 racks, 1 topic and 1 group; 2 findings (2 new); incomplete: groups, log dirs",
             id="parts that did not answer",
         ),
@@ -153,7 +153,7 @@ def test_nothing_is_ever_done_in_this_release(mode: AgentMode) -> None:
     ("planning", "observation", "looks"),
     [
         pytest.param(True, WORLD, 1, id="the guard is shown the cluster once more when something is proposed"),
-        pytest.param(True, a_world(1, improvable=0.0), 0, id="but not when nothing is"),
+        pytest.param(True, synthetic_cluster(1, improvable=0.0), 0, id="but not when nothing is"),
         pytest.param(False, WORLD, 0, id="nor when nothing is planned"),
     ],
 )
@@ -303,7 +303,7 @@ def test_which_looks_are_recorded_in_full(
 ) -> None:
     path = tmp_path / "telemetry.jsonl"
     recorder = CycleRecorder(RecordPlan(file=path, full_every_ms=full_every_ms), {})
-    observation, found = a_world(2), []
+    observation, found = synthetic_cluster(2), []
     for number, planning in enumerate(plannings):
         done = run_cycle(
             CycleStages(Limits()),

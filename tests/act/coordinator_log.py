@@ -36,7 +36,7 @@ def rebalances(cluster: EmbeddedCluster, group: str, since_s: float) -> list[Str
     return [one for one in stretches if one.began_s >= since_s]
 
 
-def coordinators_said(cluster: EmbeddedCluster, group: str) -> list[str]:
+def log_lines_about(cluster: EmbeddedCluster, group: str) -> list[str]:
     """Every line of the brokers' logs about that group, in their order."""
     return sorted(line for line in _lines(cluster) if group in line)
 

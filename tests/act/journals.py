@@ -85,11 +85,11 @@ def opened(one: KafkaJournalPlan, **more: Any) -> Iterator[KafkaJournal]:
         journal.close()
 
 
-def said(key: str, **value: Any) -> JournalWrite:
+def a_write(key: str, **value: Any) -> JournalWrite:
     return JournalWrite(key, "said", value)
 
 
-def told(servers: str, prefix: str) -> TopicRead:
+def committed_journal(servers: str, prefix: str) -> TopicRead:
     """What the topic says to somebody who only reads it, once every transaction is decided."""
     topic = JournalTopic({"bootstrap.servers": servers}, f"{prefix}.journal", prefix)
     until = time.monotonic() + 20
@@ -101,7 +101,7 @@ def told(servers: str, prefix: str) -> TopicRead:
 
 def records(servers: str, prefix: str) -> list[ConsumerRecord]:
     """Each committed record of the journal, in the order of the log, deletions included."""
-    told(servers, prefix)
+    committed_journal(servers, prefix)
     with open_reader({"bootstrap.servers": servers}, f"{prefix}.journal", prefix=prefix, timeout_ms=20_000) as reader:
         return list(reader.read(reader.spans()))
 

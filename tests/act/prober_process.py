@@ -16,8 +16,8 @@ from agent.act.rebalance.trigger import RebalanceTrigger
 from agent.journal.triggers import TriggerPath, path_learned
 from agent.values.clock import system_clock
 from agent.values.limits import ExecuteLimits, Limits, TriggerLimits, TriState
-from tests.act.triggers import MemoryJournal, a_proposal, hand_of
-from tests.eye import Eye, settings_for
+from tests.act.triggers import MemoryJournal, a_proposal, admin_client_of
+from tests.watching_agent import WatchingAgent, settings_for
 
 _FOREVER_S = 600
 
@@ -25,10 +25,10 @@ _FOREVER_S = 600
 def main() -> int:
     bootstrap, group, step, way = sys.argv[1:]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with Eye(settings_for(bootstrap)) as eye, hand_of(bootstrap) as hand:
+    with WatchingAgent(settings_for(bootstrap)) as eye, admin_client_of(bootstrap) as admin_client:
         snapshot = eye.look().snapshot
         journal = MemoryJournal()
-        line = hand.group_line(group, 10_000)
+        line = admin_client.group_line(group, 10_000)
         journal.append(path_learned(line.fingerprint, TriggerPath[way], 0))
         line.close()
 
@@ -40,7 +40,7 @@ def main() -> int:
         limits = Limits(
             trigger=TriggerLimits(transactional=TriState.NO), execute=ExecuteLimits(intent_valid_ms=1_000_000)
         )
-        outcome = RebalanceTrigger(hand, journal, system_clock, limits, on_step=on_step).carry_out(
+        outcome = RebalanceTrigger(admin_client, journal, system_clock, limits, on_step=on_step).carry_out(
             a_proposal(group), snapshot
         )
         print(f"outcome {outcome.sentence}", flush=True)

@@ -124,65 +124,67 @@ def abilities(
     An agent looks with the rights of its observer (``eyes``), which are others than those that are asked here.
     """
     found: dict[str, str | None] = {}
-    with WireAdminClient(config.kafka_python()) as hand:
-        hand.describe_brokers(DEADLINE_MS)
+    with WireAdminClient(config.kafka_python()) as admin_client:
+        admin_client.describe_brokers(DEADLINE_MS)
         for name, asked in ASKED.items():
             try:
-                found[name] = asked(hand)
+                found[name] = asked(admin_client)
             except CallFailed as failed:
                 found[name] = str(failed.detail)
-    return found | _led(config, eyes, prefix, lead_within_s)
+    return found | _leadership_problems(config, eyes, prefix, lead_within_s)
 
 
-def _moves(hand: WireAdminClient) -> str | None:
-    hand.list_reassignments(DEADLINE_MS)
+def _moves(admin_client: WireAdminClient) -> str | None:
+    admin_client.list_reassignments(DEADLINE_MS)
     return None
 
 
-def _topics(hand: WireAdminClient) -> str | None:
-    answer = hand.describe_topics(DEADLINE_MS, names=[TOPIC])
+def _topics(admin_client: WireAdminClient) -> str | None:
+    answer = admin_client.describe_topics(DEADLINE_MS, names=[TOPIC])
     (topic,) = answer.topics
     return topic.error
 
 
-def _sizes(hand: WireAdminClient) -> str | None:
-    answer = hand.describe_log_dirs(DEADLINE_MS)
+def _sizes(admin_client: WireAdminClient) -> str | None:
+    answer = admin_client.describe_log_dirs(DEADLINE_MS)
     if answer.gaps:
         return answer.gaps[0].detail
     return None if answer.replica_bytes else "no size is shown, and nothing says why"
 
 
-def _reassign(hand: WireAdminClient) -> str | None:
-    return _told(hand.alter_placements({ZERO: (1,)}, DEADLINE_MS)[ZERO])
+def _reassign(admin_client: WireAdminClient) -> str | None:
+    return _change_failure(admin_client.alter_placements({ZERO: (1,)}, DEADLINE_MS)[ZERO])
 
 
-def _elect(hand: WireAdminClient) -> str | None:
-    return _told(hand.elect_preferred([ZERO], DEADLINE_MS)[ZERO])
+def _elect(admin_client: WireAdminClient) -> str | None:
+    return _change_failure(admin_client.elect_preferred([ZERO], DEADLINE_MS)[ZERO])
 
 
-def _throttles_read(hand: WireAdminClient) -> str | None:
-    gaps = hand.describe_throttles([TOPIC], [1], DEADLINE_MS).gaps
+def _throttles_read(admin_client: WireAdminClient) -> str | None:
+    gaps = admin_client.describe_throttles([TOPIC], [1], DEADLINE_MS).gaps
     return "; ".join(gap.detail for gap in gaps) or None
 
 
-def _broker_rate(hand: WireAdminClient) -> str | None:
-    return _throttle(hand, (ThrottleResource(broker=1), "leader.replication.throttled.rate"), "1000000")
+def _broker_rate(admin_client: WireAdminClient) -> str | None:
+    return _throttle(admin_client, (ThrottleResource(broker=1), "leader.replication.throttled.rate"), "1000000")
 
 
-def _topic_list(hand: WireAdminClient) -> str | None:
-    return _throttle(hand, (ThrottleResource(topic=TOPIC), "leader.replication.throttled.replicas"), "0:1")
+def _topic_list(admin_client: WireAdminClient) -> str | None:
+    return _throttle(admin_client, (ThrottleResource(topic=TOPIC), "leader.replication.throttled.replicas"), "0:1")
 
 
-def _throttle(hand: WireAdminClient, setting: tuple[ThrottleResource, str], value: str) -> str | None:
+def _throttle(admin_client: WireAdminClient, setting: tuple[ThrottleResource, str], value: str) -> str | None:
     """Set and taken away again."""
-    first = hand.change_throttles([ThrottleChange(*setting, OpType.SET, value)], DEADLINE_MS)[setting[0]]
+    first = admin_client.change_throttles([ThrottleChange(*setting, OpType.SET, value)], DEADLINE_MS)[setting[0]]
     if not first.done:
-        return _told(first)
-    return _told(hand.change_throttles([ThrottleChange(*setting, OpType.DELETE)], DEADLINE_MS)[setting[0]])
+        return _change_failure(first)
+    return _change_failure(
+        admin_client.change_throttles([ThrottleChange(*setting, OpType.DELETE)], DEADLINE_MS)[setting[0]]
+    )
 
 
-def _group_seen(hand: WireAdminClient) -> str | None:
-    line = hand.group_line(GROUP, DEADLINE_MS)
+def _group_description(admin_client: WireAdminClient) -> str | None:
+    line = admin_client.group_line(GROUP, DEADLINE_MS)
     try:
         line.describe(DEADLINE_MS)
     finally:
@@ -190,9 +192,9 @@ def _group_seen(hand: WireAdminClient) -> str | None:
     return None
 
 
-def _group_asked(hand: WireAdminClient) -> str | None:
+def _group_asked(admin_client: WireAdminClient) -> str | None:
     """A member id is asked for and given back; nothing joins."""
-    line = hand.group_line(GROUP, DEADLINE_MS)
+    line = admin_client.group_line(GROUP, DEADLINE_MS)
     try:
         answer = line.join(JoinRequest("cooperative-sticky", b"", 6_000, 6_000, "rights"), "", DEADLINE_MS)
         if answer.error != "MEMBER_ID_REQUIRED":
@@ -202,9 +204,9 @@ def _group_asked(hand: WireAdminClient) -> str | None:
         line.close()
 
 
-def _transactions(hand: WireAdminClient) -> str | None:
+def _transactions(admin_client: WireAdminClient) -> str | None:
     """Brokers leave out what may not be seen, without a word: that is why nothing seen never means none."""
-    rows, failures = hand.list_transactions(DEADLINE_MS)
+    rows, failures = admin_client.list_transactions(DEADLINE_MS)
     if failures:
         return next(iter(failures.values())).detail
     theirs = [row for row in rows if not row.transactional_id.startswith("rackwise")]
@@ -220,13 +222,15 @@ ASKED: Mapping[str, Callable[[WireAdminClient], str | None]] = {
     "read throttles": _throttles_read,
     "throttle a broker": _broker_rate,
     "throttle a topic": _topic_list,
-    "see the group": _group_seen,
+    "see the group": _group_description,
     "ask the group": _group_asked,
     "see transactions": _transactions,
 }
 
 
-def _led(config: KafkaClientConfig, eyes: KafkaClientConfig, prefix: str, within_s: float) -> dict[str, str | None]:
+def _leadership_problems(
+    config: KafkaClientConfig, eyes: KafkaClientConfig, prefix: str, within_s: float
+) -> dict[str, str | None]:
     """Make the topics where they are missing, be chosen, open the journal, read commands; else what the agent says."""
     plan = LeadershipPlan(
         config=config.confluent(),
@@ -281,5 +285,5 @@ def _remembers(leadership: JournalLeadership, within_s: float) -> str | None:
     return "; ".join(leadership.notices()) or "it is not remembered, and nothing says why"
 
 
-def _told(answer: ChangeResult) -> str | None:
+def _change_failure(answer: ChangeResult) -> str | None:
     return None if answer.done else f"{answer.fate.value}: {answer.error} {answer.detail}"

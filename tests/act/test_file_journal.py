@@ -1,4 +1,4 @@
-"""The journal in a file: whatever a crash leaves of it, it says what was acknowledged, and never anything else."""
+"""The journal in a file: openings, locks, damages, lost records, and files that others may have made."""
 
 from __future__ import annotations
 
@@ -8,14 +8,9 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from agent.act.journal import file_journal
 from agent.act.journal.file_journal import FileJournal, read_file, witness_path
@@ -23,18 +18,10 @@ from agent.act.own_files import holder
 from agent.errors import BadInput, FencedOut, JournalUnavailable, WrongCluster
 from agent.journal.leader import LEADER
 from agent.values.journal import Entry, JournalWrite
-from tests.act.journals import leader, said
+from tests.act.file_journals import plain
+from tests.act.journals import a_write, leader
 
-KEYS = st.sampled_from(["plan/a", "plan/b", "batch/a/1", "throttle/x/y", "pause"])
-NUMBERS = st.integers(-(2**63), 2**63 - 1)
-VALUES = st.none() | st.dictionaries(st.text(max_size=5), NUMBERS | st.text(max_size=20), max_size=3)
-WRITES = st.lists(st.builds(JournalWrite, KEYS, st.sampled_from(["intent", "done"]), VALUES), min_size=1, max_size=4)
-
-
-@pytest.fixture(autouse=True)
-def disk_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """These crashes are cut files, not lost power: waiting for the disk would show nothing more."""
-    monkeypatch.setattr(os, "fsync", lambda _file: None)
+pytestmark = pytest.mark.usefixtures("disk_without_waiting")
 
 
 @pytest.fixture
@@ -42,128 +29,9 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "journal"
 
 
-def plain(view: Any) -> dict[str, tuple[str, Any]]:
-    """What is said, without who says it of himself."""
-    return {key: (entry.kind, dict(entry.value)) for key, entry in view.items() if key != LEADER}
-
-
-def said_by(writes: list[list[JournalWrite]]) -> dict[str, tuple[str, Any]]:
-    found: dict[str, tuple[str, Any]] = {}
-    for write in (one for transaction in writes for one in transaction):
-        found.pop(write.key, None)
-        if write.value is not None:
-            found[write.key] = (write.kind, dict(write.value))
-    return found
-
-
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(WRITES, min_size=1, max_size=6), st.data())
-def test_a_crash_at_any_byte_leaves_whole_transactions_and_no_part_of_one(
-    transactions: list[list[JournalWrite]], data: st.DataObject
-) -> None:
-    with tempfile.TemporaryDirectory() as directory:
-        path = Path(directory) / "journal"
-        journal = FileJournal.open(path, leader("one"))
-        witness = witness_path(path)
-        ends, told = [path.stat().st_size], [witness.read_bytes()]
-        for writes in transactions:
-            journal.append(*writes)
-            ends.append(path.stat().st_size)
-            told.append(witness.read_bytes())
-        journal.close()
-        cut = data.draw(st.integers(ends[0], ends[-1]), label="bytes that reached the disk")
-        torn = data.draw(st.sampled_from([b"", b"\0" * 40, b"deadbeef [}"]), label="what else the disk shows")
-        path.write_bytes(path.read_bytes()[:cut] + torn)
-        acknowledged = max(number for number, end in enumerate(ends) if end <= cut)
-        witness.write_bytes(told[data.draw(st.integers(0, acknowledged), label="what the witness knows of it")])
-        again = FileJournal.open(path, leader("two"))
-        assert plain(again.view()) == said_by(transactions[:acknowledged])
-        assert again.epoch == 2
-        again.append(said("after", n=1))
-        assert plain(read_file(path).view) == plain(again.view())
-        again.close()
-
-
-class Life(RuleBasedStateMachine):
-    """One file through openings, crashes, refusing disks and compactions, beside a plain dictionary."""
-
-    @initialize()
-    def begin(self) -> None:
-        self.directory = tempfile.TemporaryDirectory()
-        self.path = Path(self.directory.name) / "journal"
-        self.expected: dict[str, tuple[str, Any]] = {}
-        self.epoch = 0
-        self.open()
-
-    def open(self) -> None:
-        self.journal = FileJournal.open(self.path, leader("one"))
-        assert self.journal.epoch > self.epoch
-        self.epoch = self.journal.epoch
-
-    @rule(writes=WRITES)
-    def append(self, writes: list[JournalWrite]) -> None:
-        self.journal.append(*writes)
-        self.take(writes)
-
-    def take(self, writes: list[JournalWrite]) -> None:
-        for write in writes:
-            self.expected.pop(write.key, None)
-            if write.value is not None:
-                self.expected[write.key] = (write.kind, dict(write.value))
-
-    @rule()
-    def compact(self) -> None:
-        self.journal._compact()
-
-    @rule(writes=WRITES, whole=st.booleans())
-    def disk_refuses(self, writes: list[JournalWrite], whole: bool) -> None:
-        """The line, or half of it, is there before the disk says no."""
-        real = file_journal._write_all
-
-        def refuse(file: int, line: bytes) -> None:
-            real(file, line if whole else line[: len(line) // 2])
-            raise OSError(errno.EIO, "Input/output error")
-
-        file_journal._write_all = refuse
-        try:
-            with pytest.raises(JournalUnavailable, match="Input/output error"):
-                self.journal.append(*writes)
-        finally:
-            file_journal._write_all = real
-
-    @rule(torn=st.binary(max_size=30))
-    def crash(self, torn: bytes) -> None:
-        """The process is gone, and a half-written compaction and a torn line are left."""
-        self.journal.close()
-        with self.path.open("ab") as file:
-            file.write(torn.replace(b"\n", b""))
-        self.path.with_name("journal.new").write_bytes(torn)
-        self.open()
-
-    @rule()
-    def stop(self) -> None:
-        self.journal.close()
-        self.open()
-
-    @precondition(lambda self: hasattr(self, "journal"))
-    @invariant()
-    def file_and_writer_say_the_same(self) -> None:
-        assert plain(self.journal.view()) == self.expected
-        assert read_file(self.path).view == self.journal.view()
-
-    def teardown(self) -> None:
-        if hasattr(self, "journal"):
-            self.journal.close()
-            self.directory.cleanup()
-
-
-TestLife = Life.TestCase
-TestLife.settings = settings(max_examples=25, stateful_step_count=20)
-
-
 def test_entries_keep_who_said_them_when_over_compactions_and_openings(path: Path) -> None:
     one = FileJournal.open(path, leader("one"))
-    one.append(said("plan/a", n=1), said("plan/b", n=2))
+    one.append(a_write("plan/a", n=1), a_write("plan/b", n=2))
     first = dict(one.view())
     one.close()
     two = FileJournal.open(path, leader("two"))
@@ -171,7 +39,7 @@ def test_entries_keep_who_said_them_when_over_compactions_and_openings(path: Pat
         key: entry for key, entry in first.items() if key != LEADER
     }
     assert (two.view()[LEADER].epoch, two.view()[LEADER].value["agent"]) == (2, "two")
-    two.append(said("plan/a", n=3))
+    two.append(a_write("plan/a", n=3))
     assert [(entry.epoch, entry.seq) for entry in (first["plan/a"], two.view()["plan/a"])] == [(1, 1), (2, 1)]
     two.close()
 
@@ -180,8 +48,8 @@ def test_an_append_that_returned_is_on_the_disk(path: Path, monkeypatch: pytest.
     journal = FileJournal.open(path, leader("one"))
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_size))
-    journal.append(said("plan/a", n=1))
-    journal.append(said("plan/b", n=1))
+    journal.append(a_write("plan/a", n=1))
+    journal.append(a_write("plan/b", n=1))
     assert synced == [synced[0], path.stat().st_size]
     assert synced[0] < synced[1]
     journal.close()
@@ -192,7 +60,7 @@ def test_a_file_that_grows_is_compacted_while_it_is_written(path: Path, monkeypa
     journal = FileJournal.open(path, leader("one"))
     sizes = []
     for number in range(200):
-        journal.append(said("plan/a", n=number, text="x" * 500))
+        journal.append(a_write("plan/a", n=number, text="x" * 500))
         sizes.append(path.stat().st_size)
     assert max(sizes) < 22_000
     assert read_file(path).view["plan/a"].value["n"] == 199
@@ -224,9 +92,9 @@ _HOLD = """
 import sys, time
 from pathlib import Path
 from agent.act.journal.file_journal import FileJournal
-from tests.act.journals import leader, said
+from tests.act.journals import leader, a_write
 journal = FileJournal.open(Path(sys.argv[1]), leader("one"))
-journal.append(said("plan/a", n=1))
+journal.append(a_write("plan/a", n=1))
 print("holds", flush=True)
 time.sleep(60)
 """
@@ -237,9 +105,9 @@ def test_a_lock_file_that_was_removed_ends_the_writer_before_two_can_write(path:
     path.with_name("journal.lock").unlink()
     two = FileJournal.open(path, leader("two"))
     with pytest.raises(FencedOut, match="is not this agent's any more"):
-        one.append(said("plan/a", n=1))
+        one.append(a_write("plan/a", n=1))
     assert isinstance(one.ended, FencedOut)
-    two.append(said("plan/b", n=1))
+    two.append(a_write("plan/b", n=1))
     assert set(read_file(path).view) == {LEADER, "plan/b"}
     one.close()
     two.close()
@@ -249,7 +117,7 @@ def test_a_lock_file_that_was_removed_ends_the_writer_before_two_can_write(path:
 def written(path: Path) -> Path:
     journal = FileJournal.open(path, leader("one"))
     for number in range(3):
-        journal.append(said(f"plan/{number}", n=number))
+        journal.append(a_write(f"plan/{number}", n=number))
     journal.close()
     return path
 
@@ -316,13 +184,13 @@ def test_a_disk_without_room_refuses_and_says_so(path: Path) -> None:
     journal._drop_file()
     journal._file = os.open("/dev/full", os.O_WRONLY)
     with pytest.raises(JournalUnavailable, match="No space left on device"):
-        journal.append(said("plan/a", n=1))
+        journal.append(a_write("plan/a", n=1))
     assert "plan/a" not in journal.view()
-    journal.append(said("plan/b", n=1))
+    journal.append(a_write("plan/b", n=1))
     assert set(read_file(path).view) == {LEADER, "plan/b"}
     journal.close()
     with pytest.raises(JournalUnavailable, match="no longer leads"):
-        journal.append(said("plan/c", n=1))
+        journal.append(a_write("plan/c", n=1))
 
 
 def test_a_directory_that_is_not_there_is_said(tmp_path: Path) -> None:
@@ -349,7 +217,7 @@ def test_a_journal_whose_end_was_cut_by_hand_is_noticed(written: Path, lines: in
 def test_a_journal_that_is_gone_or_restored_from_an_older_copy_is_noticed(written: Path) -> None:
     older = written.read_bytes()
     again = FileJournal.open(written, leader("two"))
-    again.append(said("plan/a", n=1), JournalWrite("plan/a", "gone", None))
+    again.append(a_write("plan/a", n=1), JournalWrite("plan/a", "gone", None))
     again.close()
     written.write_bytes(older)
     with pytest.raises(BadInput, match=r"ends with entry 1-3, and 2-2 was written before"):
@@ -361,7 +229,7 @@ def test_a_journal_that_is_gone_or_restored_from_an_older_copy_is_noticed(writte
 
 def test_a_last_entry_that_was_a_deletion_is_no_loss_after_a_compaction(path: Path) -> None:
     journal = FileJournal.open(path, leader("one"))
-    journal.append(said("plan/a", n=1))
+    journal.append(a_write("plan/a", n=1))
     journal.append(JournalWrite("plan/a", "gone", None))
     journal._compact()
     journal.close()

@@ -23,6 +23,8 @@ from agent.journal.leader import LEADER, leader_in
 from agent.values.journal import JournalState, JournalWrite
 from testbed.cluster import ConnectionFault, ConnectionFaultKind, EmbeddedCluster
 from tests.act.journals import (
+    a_write,
+    committed_journal,
     delete_topics,
     leader,
     make_topics,
@@ -31,8 +33,6 @@ from tests.act.journals import (
     order,
     plan,
     records,
-    said,
-    told,
 )
 from tests.cluster.driver import ClusterDriver
 from tests.conftest import WatchedCluster
@@ -61,18 +61,18 @@ def without_leader(view: JournalState) -> dict[str, Any]:
 
 def test_a_second_writer_fences_the_first_which_then_writes_nothing(servers: str, prefix: str) -> None:
     with opened(plan(servers, prefix, "one")) as one:
-        one.append(said("plan/a", n=1), said("plan/b", n=1))
+        one.append(a_write("plan/a", n=1), a_write("plan/b", n=1))
         with opened(plan(servers, prefix, "two")) as two:
             assert (one.epoch, two.epoch) == (1, 2)
             assert without_leader(two.view()) == without_leader(one.view())
             for _ in range(2):
                 with pytest.raises(FencedOut, match="Another agent took over") as fenced:
-                    one.append(said("late", n=1))
+                    one.append(a_write("late", n=1))
             assert fenced.value.exit_code == 6
             assert isinstance(one.ended, FencedOut)
-            two.append(JournalWrite("plan/b", "gone", None), said("plan/c", n=2))
+            two.append(JournalWrite("plan/b", "gone", None), a_write("plan/c", n=2))
             assert set(two.view()) == {LEADER, "plan/a", "plan/c"}
-            assert told(servers, prefix).view == two.view()
+            assert committed_journal(servers, prefix).view == two.view()
     assert order(servers, prefix) == [(1, 0), (1, 1), (1, 2), (2, 0), (2, 1), (2, 2)]
 
 
@@ -93,7 +93,7 @@ def test_whatever_was_written_is_read_again_the_same(servers: str, prefix: str) 
                     )
                 )
             views.append(journal.view())
-            assert told(servers, prefix).view == journal.view()
+            assert committed_journal(servers, prefix).view == journal.view()
             assert read_journal_topic(
                 {"bootstrap.servers": servers}, f"{prefix}.journal", prefix=prefix, timeout_ms=10_000
             ) == dict(journal.view())
@@ -103,7 +103,7 @@ def test_whatever_was_written_is_read_again_the_same(servers: str, prefix: str) 
 def test_records_are_events_that_keep_to_the_schema(servers: str, prefix: str) -> None:
     assert json.loads(SCHEMA.read_text()) == journal_schema(), "a change here is one for every reader of the journal"
     with opened(plan(servers, prefix, "one")) as journal:
-        journal.append(said("plan/a", n=1), JournalWrite("plan/a", "gone", None))
+        journal.append(a_write("plan/a", n=1), JournalWrite("plan/a", "gone", None))
     written = records(servers, prefix)
     assert [record.headers["ce_type"] for record in written] == [
         "rackwise.journal.entry.v1",
@@ -124,9 +124,9 @@ def test_a_value_that_is_too_big_is_refused_and_one_below_goes_in(servers: str, 
         big = {"text": "x" * (MAX_VALUE_BYTES - 200)}
         journal.append(JournalWrite("plan/big", "k", big))
         with pytest.raises(BadInput, match="too big"):
-            journal.append(said("plan/a", n=1), JournalWrite("plan/b", "k", {"text": "x" * MAX_VALUE_BYTES}))
-        assert set(told(servers, prefix).view) == {LEADER, "plan/big"}
-        assert told(servers, prefix).view["plan/big"].value == big
+            journal.append(a_write("plan/a", n=1), JournalWrite("plan/b", "k", {"text": "x" * MAX_VALUE_BYTES}))
+        assert set(committed_journal(servers, prefix).view) == {LEADER, "plan/big"}
+        assert committed_journal(servers, prefix).view["plan/big"].value == big
 
 
 class Cutting:
@@ -159,23 +159,23 @@ def test_after_a_commit_without_an_answer_the_topic_is_asked_first(
     make_topics(servers, prefix)
     through = plan(embedded_cluster.proxied_bootstrap_servers, prefix, deadline_ms=2_000)
     with opened(through) as journal:
-        journal.append(said("plan/a", n=1))
+        journal.append(a_write("plan/a", n=1))
         journal._producer = Cutting(journal._producer, lambda: embedded_cluster.inject(ConnectionFault(kind)))  # type: ignore[assignment]
         try:
             with pytest.raises(JournalUnavailable):
-                journal.append(said("plan/a", n=2), said("plan/b", n=2))
+                journal.append(a_write("plan/a", n=2), a_write("plan/b", n=2))
             with pytest.raises(JournalUnavailable):
                 journal.view()
             with pytest.raises(JournalUnavailable):
-                journal.append(said("plan/c", n=3))
+                journal.append(a_write("plan/c", n=3))
         finally:
             embedded_cluster.inject(ConnectionFault(ConnectionFaultKind.PASS))
         view = _patiently(journal.view)
         assert view["plan/a"].value == view["plan/b"].value == {"n": 2}, "it was only late"
         assert "plan/c" not in view
-        assert told(servers, prefix).view == view
-        _patiently(lambda: journal.append(said("plan/c", n=4)))
-        assert told(servers, prefix).view == journal.view()
+        assert committed_journal(servers, prefix).view == view
+        _patiently(lambda: journal.append(a_write("plan/c", n=4)))
+        assert committed_journal(servers, prefix).view == journal.view()
         places = order(servers, prefix)
         assert len(set(places)) == len(places) == 5, "nothing was written twice"
 
@@ -184,17 +184,17 @@ def test_what_brokers_never_took_was_not_written(embedded_cluster: EmbeddedClust
     servers, prefix = embedded_cluster.bootstrap_servers, new_prefix()
     make_topics(servers, prefix)
     with opened(plan(embedded_cluster.proxied_bootstrap_servers, prefix, deadline_ms=2_000)) as journal:
-        journal.append(said("plan/a", n=1))
+        journal.append(a_write("plan/a", n=1))
         embedded_cluster.inject(ConnectionFault(ConnectionFaultKind.BLACKHOLE))
         try:
             with pytest.raises(JournalUnavailable):
-                journal.append(said("plan/a", n=2))
+                journal.append(a_write("plan/a", n=2))
         finally:
             embedded_cluster.inject(ConnectionFault(ConnectionFaultKind.PASS))
         assert _patiently(journal.view)["plan/a"].value == {"n": 1}
-        _patiently(lambda: journal.append(said("plan/b", n=3)))
-        assert told(servers, prefix).view == journal.view()
-        assert told(servers, prefix).view["plan/a"].value == {"n": 1}
+        _patiently(lambda: journal.append(a_write("plan/b", n=3)))
+        assert committed_journal(servers, prefix).view == journal.view()
+        assert committed_journal(servers, prefix).view["plan/a"].value == {"n": 1}
 
 
 def _patiently(call: Callable[[], Any]) -> Any:
@@ -211,19 +211,19 @@ def _patiently(call: Callable[[], Any]) -> Any:
 def test_a_topic_that_was_made_anew_is_told_and_nothing_is_written_there(servers: str, prefix: str) -> None:
     with opened(plan(servers, prefix, deadline_ms=5_000)) as journal:
         for number in range(3):
-            journal.append(said("plan/a", n=number))
+            journal.append(a_write("plan/a", n=number))
         delete_topics(servers, *(f"{prefix}.{name}" for name in ("journal", "leader", "commands")))
         make_topics(servers, prefix)
         with pytest.raises(BadInput, match="has lost records"):
-            _patiently(lambda: journal.append(said("plan/b", n=1)))
-        assert told(servers, prefix).view == {}
+            _patiently(lambda: journal.append(a_write("plan/b", n=1)))
+        assert committed_journal(servers, prefix).view == {}
     with pytest.raises(BadInput, match="it ends with epoch 0, but epoch 1 has begun before"):
         KafkaJournal.open(plan(servers, prefix), witness=JournalWatermark(1))
 
 
 def test_a_topic_that_was_cut_is_told(servers: str, prefix: str) -> None:
     with opened(plan(servers, prefix)) as journal:
-        journal.append(said("plan/a", n=1))
+        journal.append(a_write("plan/a", n=1))
         admin = AdminClient({"bootstrap.servers": servers})
         cut = TopicPartition(f"{prefix}.journal", 0, 2)
         _set_policy(admin, f"{prefix}.journal", "compact,delete")
@@ -231,7 +231,7 @@ def test_a_topic_that_was_cut_is_told(servers: str, prefix: str) -> None:
         _set_policy(admin, f"{prefix}.journal", "compact")
         with pytest.raises(BadInput, match="its first records are gone"):
             KafkaJournal.open(plan(servers, prefix, "two"))
-        journal.append(said("plan/b", n=1))
+        journal.append(a_write("plan/b", n=1))
         assert journal.view()["plan/a"].value == {"n": 1}, "and nobody was fenced for it"
 
 
@@ -286,14 +286,14 @@ def test_a_journal_with_records_that_cannot_be_read_is_not_written_and_nobody_is
     servers: str, prefix: str, value: bytes, sentence: str
 ) -> None:
     with opened(plan(servers, prefix, "one")) as one:
-        one.append(said("plan/a", n=1))
+        one.append(a_write("plan/a", n=1))
         foreign = Producer({"bootstrap.servers": servers})
         foreign.produce(f"{prefix}.journal", key=b"plan/strange", value=value)
         assert foreign.flush(10) == 0
         with pytest.raises(BadInput, match=sentence):
             KafkaJournal.open(plan(servers, prefix, "two"))
-        one.append(said("plan/a", n=2))
-        assert set(told(servers, prefix).view) == {LEADER, "plan/a"}, "people can still read the rest"
+        one.append(a_write("plan/a", n=2))
+        assert set(committed_journal(servers, prefix).view) == {LEADER, "plan/a"}, "people can still read the rest"
         foreign.produce(f"{prefix}.journal", key=b"plan/strange", value=None)
         assert foreign.flush(10) == 0
     with opened(plan(servers, prefix, "two")) as two:

@@ -22,8 +22,17 @@ from agent.errors import BadInput
 from agent.journal.leader import LEADER
 from agent.journal.record_trust import JournalKey, JournalTrust, signed_witness
 from agent.values.journal import JournalState, JournalWrite
-from tests.act.agents import members_of
-from tests.act.journals import CLUSTER, leadership_plan, make_topics, new_prefix, opened, plan, said, told
+from tests.act.journals import (
+    CLUSTER,
+    a_write,
+    committed_journal,
+    leadership_plan,
+    make_topics,
+    new_prefix,
+    opened,
+    plan,
+)
+from tests.act.leader_processes import members_of
 from tests.cluster.driver import ClusterDriver
 from tests.conftest import WatchedCluster
 from tests.observe.live import wait_for
@@ -79,42 +88,44 @@ EVIL = b'{"v":1,"kind":"open","at_ms":1,"epoch":99,"seq":0,"value":{"n":666}}'
 
 def test_forged_records_are_never_carried_out_and_are_gone_with_the_next_leader(servers: str, prefix: str) -> None:
     with opened(keyed(servers, prefix, KEY)) as one:
-        one.append(said("plan/a", n=1), said("plan/b", n=2))
+        one.append(a_write("plan/a", n=1), a_write("plan/b", n=2))
     forge(servers, prefix, "plan/p-evil", EVIL)
     forge(servers, prefix, "plan/a", EVIL, ce_id="99-0", rackwise_code=f"{KEY.id}:{'0' * 64}")
     forge(servers, prefix, "plan/b", None)
-    assert numbers(told(servers, prefix).view)["plan/p-evil"] == 666, "whoever has no key reads it so"
+    assert numbers(committed_journal(servers, prefix).view)["plan/p-evil"] == 666, "whoever has no key reads it so"
     with opened(keyed(servers, prefix, KEY)) as two:
         assert (two.epoch, numbers(two.view())) == (2, {"plan/a": 1, "plan/b": 2})
         assert two.doubted == 3
         assert "3 records of" in (two.notice() or "")
-        assert numbers(told(servers, prefix).view) == {"plan/a": 1, "plan/b": 2}, "it was overwritten, for all readers"
+        assert numbers(committed_journal(servers, prefix).view) == {"plan/a": 1, "plan/b": 2}, (
+            "it was overwritten, for all readers"
+        )
     with opened(keyed(servers, prefix, KEY)) as three:
         assert (three.epoch, numbers(three.view())) == (3, {"plan/a": 1, "plan/b": 2})
 
 
 def test_a_record_of_another_while_an_agent_leads_is_noticed_and_overwritten(servers: str, prefix: str) -> None:
     with opened(keyed(servers, prefix, KEY)) as one:
-        one.append(said("plan/a", n=1))
-        one.append(said("plan/a", n=2))
+        one.append(a_write("plan/a", n=1))
+        one.append(a_write("plan/a", n=2))
         assert one.notice() is None, "own transactions leave no gap"
         forge(servers, prefix, "plan/a", EVIL)
-        one.append(said("plan/b", n=3))
+        one.append(a_write("plan/b", n=3))
         assert numbers(one.view()) == {"plan/a": 2, "plan/b": 3}
         assert (one.doubted, "1 record of" in (one.notice() or "")) == (1, True)
-        assert numbers(told(servers, prefix).view) == {"plan/a": 2, "plan/b": 3}
+        assert numbers(committed_journal(servers, prefix).view) == {"plan/a": 2, "plan/b": 3}
         one.append(JournalWrite("plan/b", "gone", None))
         assert numbers(one.view()) == {"plan/a": 2}
 
 
 def test_keys_are_replaced_one_agent_after_the_other(servers: str, prefix: str) -> None:
     with opened(keyed(servers, prefix, KEY)) as one:
-        one.append(said("plan/a", n=1), JournalWrite("plan/gone", "gone", None))
+        one.append(a_write("plan/a", n=1), JournalWrite("plan/gone", "gone", None))
     with opened(keyed(servers, prefix, NEXT, KEY)) as two:
-        two.append(said("plan/b", n=2))
+        two.append(a_write("plan/b", n=2))
     with opened(keyed(servers, prefix, KEY)) as three:
         assert numbers(three.view()) == {"plan/a": 1, "plan/b": 2}, "an agent that has only the former one goes on"
-        three.append(said("plan/c", n=3))
+        three.append(a_write("plan/c", n=3))
     with opened(keyed(servers, prefix, NEXT, KEY)) as four:
         assert len(numbers(four.view())) == 3
     with opened(keyed(servers, prefix, NEXT)) as five:
@@ -126,7 +137,7 @@ def test_keys_are_replaced_one_agent_after_the_other(servers: str, prefix: str) 
 
 def test_a_journal_gets_its_first_key(servers: str, prefix: str) -> None:
     with opened(plan(servers, prefix)) as old:
-        old.append(said("plan/a", n=1))
+        old.append(a_write("plan/a", n=1))
     with pytest.raises(BadInput, match="No record of the journal") as refused, opened(keyed(servers, prefix, KEY)):
         pass
     end = int(refused.value.todo.rpartition("=")[2])
@@ -148,7 +159,7 @@ def test_a_tail_that_the_group_knows_and_the_topic_has_not_keeps_agents_from_lea
     own = leadership_plan(servers, prefix, keys=(KEY,))
     one = start(own)
     journal = journal_of(one)
-    journal.append(said("plan/a", n=1))
+    journal.append(a_write("plan/a", n=1))
     reached: JournalWatermark = journal.reached  # type: ignore[attr-defined] # of the journal in Kafka
     wait_for(lambda: committed_watermark(one._lease_plan(), 10_000) == reached, f"{reached} is remembered", 30)
     one.close()

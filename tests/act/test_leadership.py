@@ -20,8 +20,8 @@ from agent.journal.leader import LEADER, leader_in
 from agent.observe.context import ObserverState, ObserveScope
 from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock
-from tests.act.agents import members_of
-from tests.act.journals import CLUSTER, leadership_plan, make_topics, new_prefix, opened, plan, said
+from tests.act.journals import CLUSTER, a_write, leadership_plan, make_topics, new_prefix, opened, plan
+from tests.act.leader_processes import members_of
 from tests.cluster.driver import ClusterDriver
 from tests.conftest import WatchedCluster
 from tests.observe.live import clients_of, wait_for
@@ -67,11 +67,11 @@ def test_one_leads_the_other_stands_by_and_takes_over_with_all_that_was_said(
 ) -> None:
     one = start(leadership_plan(servers, prefix, "one"))
     first = journal_of(one)
-    first.append(said("plan/a", n=1))
+    first.append(a_write("plan/a", n=1))
     assert (one.state, one.may_act(), one.problem()) == (LeaseState.LEADING, True, None)
     two = start(leadership_plan(servers, prefix, "two"))
     wait_for(lambda: two._lease is not None, "the second takes part")
-    first.append(said("plan/b", n=1))
+    first.append(a_write("plan/b", n=1))
     assert (two.state, two.may_act(), two.journal(), two.inbox()) == (LeaseState.STANDBY, False, None, None)
     one.close()
     assert (one.may_act(), one.journal()) == (False, None)
@@ -236,19 +236,19 @@ def test_a_leader_whose_client_ends_by_itself_goes_on_with_another_under_the_nex
     one.begin(CLUSTER)
     try:
         first = journal_of(one)
-        first.append(said("plan/1", n=1))
+        first.append(a_write("plan/1", n=1))
         first._producer = _EndedClient(first._producer)  # type: ignore[attr-defined]
         with pytest.raises(JournalUnavailable, match="cannot continue"):
-            first.append(said("plan/2", n=2))
+            first.append(a_write("plan/2", n=2))
         assert not one.may_act(), "nothing is done without a journal"
         wait_for(lambda: one.journal() not in {None, first}, "it leads again, under a new epoch")
         again = journal_of(one)
-        again.append(said("plan/3", n=3))
+        again.append(a_write("plan/3", n=3))
         assert (again.epoch, ended) == (2, [])
         assert {"plan/1", "plan/3"} <= set(again.view())
         assert "plan/2" not in again.view()
         with pytest.raises(JournalUnavailable):
-            first.append(said("plan/4", n=4))
+            first.append(a_write("plan/4", n=4))
     finally:
         one.close()
 
@@ -272,7 +272,7 @@ def test_on_a_single_host_the_lock_is_the_lease(tmp_path: Path, start: Start) ->
     assert own.topics() == ()
     one = start(own)
     first = journal_of(one)
-    first.append(said("plan/a", n=1))
+    first.append(a_write("plan/a", n=1))
     two = start(own)
     wait_for(two._ready.is_set, "the second takes part")
     assert (one.may_act(), two.may_act(), two.journal()) == (True, False, None)

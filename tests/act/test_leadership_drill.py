@@ -26,9 +26,10 @@ from agent.errors import FatalFailure, JournalUnavailable
 from agent.journal.leader import LEADER
 from agent.values.journal import JournalWrite
 from testbed.cluster import EmbeddedCluster
-from tests.act.agents import StandingAgent, members_of, the_leader
 from tests.act.journals import (
     CLUSTER,
+    a_write,
+    committed_journal,
     leadership_plan,
     make_topics,
     new_prefix,
@@ -37,9 +38,8 @@ from tests.act.journals import (
     place,
     plan,
     records,
-    said,
-    told,
 )
+from tests.act.leader_processes import LeaderProcess, members_of, the_leader
 from tests.observe.live import wait_for
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
@@ -48,7 +48,7 @@ SEEDS = int(os.environ.get("RACKWISE_DRILL_SEEDS", "2"))
 TAKEOVER_MS = 15_000
 FROZEN_S = 30
 SETTLED_S = 5
-Start = Callable[..., StandingAgent]
+Start = Callable[..., LeaderProcess]
 
 
 @pytest.fixture
@@ -65,10 +65,10 @@ def prefix(servers: str) -> str:
 
 @pytest.fixture
 def start(servers: str, prefix: str) -> Iterator[Start]:
-    started: list[StandingAgent] = []
+    started: list[LeaderProcess] = []
 
-    def one(name: str, file: Path | None = None) -> StandingAgent:
-        agent = StandingAgent(servers, prefix, name, file)
+    def one(name: str, file: Path | None = None) -> LeaderProcess:
+        agent = LeaderProcess(servers, prefix, name, file)
         started.append(agent)
         agent.wait_for("started")
         return agent
@@ -118,7 +118,7 @@ def test_killed_leaders_are_replaced_in_time(servers: str, prefix: str, start: S
         taken = agents[0].wait_for("leading")["at"]
         times_ms.append(round(1_000 * (taken - killed)))
         agents.append(start(f"a-{number + 2}"))
-    view = told(servers, prefix).view
+    view = committed_journal(servers, prefix).view
     for name, count in acknowledged.items():
         assert view[f"beat/{name}"].value["n"] in {count, count + 1}, "what was acknowledged stands"
     p50, p95 = p50_p95(times_ms)
@@ -207,7 +207,7 @@ def test_a_broker_that_dies_during_appends_loses_and_doubles_nothing(
                 if journal is None:
                     continue
                 if f"plan/{number}" not in journal.view():
-                    journal.append(said(f"plan/{number}", n=number))
+                    journal.append(a_write(f"plan/{number}", n=number))
                 done.append(number)
                 number += 1
             except JournalUnavailable:
@@ -239,7 +239,7 @@ def test_a_broker_that_dies_during_appends_loses_and_doubles_nothing(
         stop.set()
         leadership.close()
     assert [str(error) for error in ended] == []
-    view = told(servers, prefix).view
+    view = committed_journal(servers, prefix).view
     assert {key for key in view if key != LEADER} >= {f"plan/{number}" for number in done}
     keys = [record.key for record in records(servers, prefix) if record.key != LEADER]
     assert len(keys) == len(set(keys)), "nothing was written twice"
@@ -278,14 +278,16 @@ def test_a_compacted_journal_says_the_same(servers: str, prefix: str) -> None:
     )
     with opened(plan(servers, quick)) as journal:
         for number in range(60):
-            journal.append(said("plan/a", n=number), JournalWrite("plan/b", "k", {"n": number} if number % 2 else None))
+            journal.append(
+                a_write("plan/a", n=number), JournalWrite("plan/b", "k", {"n": number} if number % 2 else None)
+            )
         before = len(records(servers, quick))
         until = time.monotonic() + 120
         while len(records(servers, quick)) > before / 2:  # new segments let the cleaner at the old ones
             assert time.monotonic() < until, "the brokers compact the topic"
-            journal.append(said("tick", at=round(until)))
+            journal.append(a_write("tick", at=round(until)))
             time.sleep(2)
-        assert told(servers, quick).view == journal.view()
+        assert committed_journal(servers, quick).view == journal.view()
         with opened(plan(servers, quick, "two")) as two:
             assert two.epoch == 2
             assert {k: e for k, e in two.view().items() if k != LEADER} == {

@@ -26,8 +26,8 @@ from agent.values.reassignment import (
     ReassignmentTarget,
 )
 from assignors.problem import TopicPartition
-from tests.execute.abstract import seen_of
-from tests.execute.live import MOVE, OTHER, Live
+from tests.execute.abstract_cluster import view_of
+from tests.execute.live_machine import MOVE, OTHER, Live
 from tests.journals import journal
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -141,14 +141,14 @@ def test_a_plan_that_moves_waits_for_nothing_at_any_moment() -> None:
 
 
 def test_what_another_tool_moves_holds_a_plan_until_it_has_moved() -> None:
-    live = Live(look_as=lambda cluster: seen_of(cluster)._replace(moves=(FOREIGN,)))
+    live = Live(look_as=lambda cluster: view_of(cluster)._replace(moves=(FOREIGN,)))
     live.wait(10)
     held = "p: no new batch: 1 partition moved by another tool, u-7 first"
     assert (now(live).waiting, now(live).waits) == (1, held)
-    live.look_as = seen_of
+    live.look_as = view_of
     live.wait(10)
     assert (now(live).waiting, now(live).waits) == (0, "")
-    live.look_as = lambda cluster: seen_of(cluster)._replace(moves=(*seen_of(cluster).moves, FOREIGN))
+    live.look_as = lambda cluster: view_of(cluster)._replace(moves=(*view_of(cluster).moves, FOREIGN))
     live.wait(10)
     assert now(live).waiting == 0, "what moves goes on"
 
@@ -157,8 +157,8 @@ def test_a_batch_that_has_not_begun_to_move_is_held() -> None:
     live = Live(ReassignmentPlan("p", (MOVE, OTHER)))
     live.wait(0.5)
     assert live.state.batch is not None
-    live.look_as = lambda cluster: seen_of(cluster)._replace(
-        partitions=tuple(one for one in seen_of(cluster).partitions if one.id != OTHER.id)
+    live.look_as = lambda cluster: view_of(cluster)._replace(
+        partitions=tuple(one for one in view_of(cluster).partitions if one.id != OTHER.id)
     )
     live.wait(20)
     assert now(live).waiting == 1

@@ -34,12 +34,21 @@ from testbed.demo.workload import ClusterFacts, ClusterWorkload, WorkloadPlan
 from testbed.demo.workload.placement import spread
 from testbed.demo.workload.plan import JavaGroupPlan, LoadPlan, TopicPlan
 from testbed.demo.workload.scenes import classic_application
-from tests.act.coordinator_log import coordinators_said, rebalances
-from tests.act.pulse import Pulse, Window, longest_of, outside
-from tests.act.triggers import GroupWatch, MemoryJournal, a_proposal, hand_of, held, sent, told, wire_of
-from tests.eye import Eye, settings_for
+from tests.act.coordinator_log import log_lines_about, rebalances
+from tests.act.group_activity import Pulse, Window, longest_of, outside
+from tests.act.triggers import (
+    GroupWatch,
+    MemoryJournal,
+    a_proposal,
+    admin_client_of,
+    held,
+    joined_generations,
+    sent,
+    wire_of,
+)
 from tests.observe.live import delete_groups
 from tests.raw_member import RawMember
+from tests.watching_agent import WatchingAgent, settings_for
 from tests.workload import brokers
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
@@ -86,17 +95,17 @@ def scene() -> Iterator[tuple[EmbeddedCluster, ClusterWorkload]]:
 
 @pytest.fixture(scope="module")
 def hand(scene: tuple[EmbeddedCluster, ClusterWorkload]) -> Iterator[WireAdminClient]:
-    with hand_of(scene[0].bootstrap_servers) as made:
+    with admin_client_of(scene[0].bootstrap_servers) as made:
         yield made
 
 
 @pytest.fixture
-def eye(scene: tuple[EmbeddedCluster, ClusterWorkload]) -> Iterator[Eye]:
-    with Eye(settings_for(scene[0].bootstrap_servers)) as opened:
+def eye(scene: tuple[EmbeddedCluster, ClusterWorkload]) -> Iterator[WatchingAgent]:
+    with WatchingAgent(settings_for(scene[0].bootstrap_servers)) as opened:
         yield opened
 
 
-def snapshot_of(eye: Eye, group: str) -> Snapshot:
+def snapshot_of(eye: WatchingAgent, group: str) -> Snapshot:
     return eye.until(
         lambda one: getattr(one.snapshot.groups.get(group), "state", None) == "Stable",
         f"{group} is stable",
@@ -114,7 +123,7 @@ def carry_out(hand: WireAdminClient, journal: MemoryJournal, snapshot: Snapshot,
 
 @pytest.mark.parametrize("way", [TriggerPath.PENDING_LEAVE, TriggerPath.PHANTOM_JOIN], ids=lambda way: way.value)
 def test_fifty_triggers_at_random_phases(
-    scene: tuple[EmbeddedCluster, ClusterWorkload], hand: WireAdminClient, eye: Eye, way: TriggerPath
+    scene: tuple[EmbeddedCluster, ClusterWorkload], hand: WireAdminClient, eye: WatchingAgent, way: TriggerPath
 ) -> None:
     cluster, work = scene
     count = TRIGGERS if way is TriggerPath.PENDING_LEAVE else 10
@@ -142,7 +151,9 @@ def test_fifty_triggers_at_random_phases(
             begin_s = time.time()
             trigger_all(hand, journal, eye, watches)
             windows.append(Window(begin_s, time.time()))
-            told_now = {group: set(told(watch.wait_stable()).values()) for group, watch in watches.items()}
+            told_now = {
+                group: set(joined_generations(watch.wait_stable()).values()) for group, watch in watches.items()
+            }
             assert told_now == {group: {first + number} for group, first in firsts.items()}, "one generation a trigger"
             time.sleep(r.uniform(0.2, 1.5))  # at random phases of the members' heartbeats
         assert held(readers.wait_stable()) == holding
@@ -182,7 +193,9 @@ def test_fifty_triggers_at_random_phases(
         assert longest_of(times, windows) <= max(floor_s, longest_of(times, calm) + 0.3), what
 
 
-def trigger_all(hand: WireAdminClient, journal: MemoryJournal, eye: Eye, watches: dict[str, GroupWatch]) -> None:
+def trigger_all(
+    hand: WireAdminClient, journal: MemoryJournal, eye: WatchingAgent, watches: dict[str, GroupWatch]
+) -> None:
     """One trigger of each group, side by side, until both have a new generation and are stable."""
     before = {group: watch.generation for group, watch in watches.items()}
     for group in watches:
@@ -194,7 +207,7 @@ def trigger_all(hand: WireAdminClient, journal: MemoryJournal, eye: Eye, watches
         watch.wait_stable()
 
 
-def ask(hand: WireAdminClient, journal: MemoryJournal, eye: Eye, group: str, **more: object) -> None:
+def ask(hand: WireAdminClient, journal: MemoryJournal, eye: WatchingAgent, group: str, **more: object) -> None:
     """Trigger the group, again while a busy machine makes it too late to be sure of it, and nothing happens."""
     outcome = sent(lambda: carry_out(hand, journal, snapshot_of(eye, group), group, **more))
     assert outcome.done, outcome
@@ -242,7 +255,7 @@ def test_a_prober_that_ends_in_the_middle_costs_no_more_than_its_session(
         GroupWatch(hand, group) as watch,
         Pulse(wire, (group,), {}) as pulse,
     ):
-        members = set(told(watch.wait_stable()))
+        members = set(joined_generations(watch.wait_stable()))
         calm_s = time.time()
         process = prober(cluster, group, step, way)
         begin_s = time.time()
@@ -250,7 +263,9 @@ def test_a_prober_that_ends_in_the_middle_costs_no_more_than_its_session(
         process.wait(20)
         time.sleep(3.5)  # a heartbeat interval: by now everybody knows
         brokers.eventually(
-            lambda: set(told(watch.wait_stable())) == members, "the group is not itself again", every_s=0.1
+            lambda: set(joined_generations(watch.wait_stable())) == members,
+            "the group is not itself again",
+            every_s=0.1,
         )
         time.sleep(1.5)
         after = watch.wait_stable()
@@ -264,7 +279,7 @@ def test_a_prober_that_ends_in_the_middle_costs_no_more_than_its_session(
         f"{machine_s:.2f} s before; out of Stable {', '.join(out) or 'never'} s"
     )
     assert stalled_s <= 6.5 + max(0.0, machine_s - 0.3)
-    assert set(told(after)) == members
+    assert set(joined_generations(after)) == members
 
 
 def prober(cluster: EmbeddedCluster, group: str, step: str, way: TriggerPath) -> subprocess.Popen[str]:
@@ -289,7 +304,7 @@ def meanwhile(disturb: Callable[[], None]) -> Callable[[str], None]:
 
 
 def test_a_group_whose_members_leave_meanwhile_is_not_asked(
-    scene: tuple[EmbeddedCluster, ClusterWorkload], hand: WireAdminClient, eye: Eye
+    scene: tuple[EmbeddedCluster, ClusterWorkload], hand: WireAdminClient, eye: WatchingAgent
 ) -> None:
     cluster, work = scene
     name, journal = "leavers", MemoryJournal()
@@ -314,13 +329,13 @@ def test_a_group_whose_members_leave_meanwhile_is_not_asked(
 
 
 def test_a_group_that_begins_to_rebalance_meanwhile_is_not_asked(
-    scene: tuple[EmbeddedCluster, ClusterWorkload], hand: WireAdminClient, eye: Eye
+    scene: tuple[EmbeddedCluster, ClusterWorkload], hand: WireAdminClient, eye: WatchingAgent
 ) -> None:
     _cluster, work = scene
     journal = MemoryJournal()
     snapshot = snapshot_of(eye, READERS)
     with GroupWatch(hand, READERS) as watch:
-        members = set(told(watch.wait_stable()))
+        members = set(joined_generations(watch.wait_stable()))
 
         def join() -> None:
             work.java.start_consumer("fourth", READERS, "orders", rack="a", settings={})
@@ -329,13 +344,15 @@ def test_a_group_that_begins_to_rebalance_meanwhile_is_not_asked(
         outcome = carry_out(hand, journal, snapshot, READERS, on_step=meanwhile(join))
         assert not outcome.done
         assert triggers(journal.view())[0].effect is TriggerEffect.NOT_SENT
-        brokers.eventually(lambda: len(told(watch.wait_stable())) == len(members) + 1, "the fourth is not there")
+        brokers.eventually(
+            lambda: len(joined_generations(watch.wait_stable())) == len(members) + 1, "the fourth is not there"
+        )
         work.java.stop_consumer("fourth")
-        brokers.eventually(lambda: set(told(watch.wait_stable())) == members, "the fourth did not leave")
+        brokers.eventually(lambda: set(joined_generations(watch.wait_stable())) == members, "the fourth did not leave")
 
 
 def test_a_poisoned_member_that_joins_meanwhile_stops_the_trigger(
-    scene: tuple[EmbeddedCluster, ClusterWorkload], hand: WireAdminClient, eye: Eye
+    scene: tuple[EmbeddedCluster, ClusterWorkload], hand: WireAdminClient, eye: WatchingAgent
 ) -> None:
     cluster, _work = scene
     name, journal = "poisoned", MemoryJournal()
@@ -383,14 +400,16 @@ def test_the_coordinator_of_kafka_3_6_wants_a_phantom_join_and_that_is_remembere
     with (
         EmbeddedCluster.start(ClusterSpec(version="3.6.2"), on_progress=print) as cluster,
         ClusterWorkload.start(cluster.bootstrap_servers, "3.6.2", old_plan, on_progress=print) as work,
-        hand_of(cluster.bootstrap_servers) as hand,
-        Eye(settings_for(cluster.bootstrap_servers)) as eye,
+        admin_client_of(cluster.bootstrap_servers) as hand,
+        WatchingAgent(settings_for(cluster.bootstrap_servers)) as eye,
         GroupWatch(hand, READERS) as watch,
     ):
         work.wait_ready()
         journal = MemoryJournal()
         events = max((one["seq"] for one in work.java.rebalances()), default=0)
-        brokers.eventually(lambda: len(told(watch.wait_stable())) == 3, "the members are not together", every_s=0.1)
+        brokers.eventually(
+            lambda: len(joined_generations(watch.wait_stable())) == 3, "the members are not together", every_s=0.1
+        )
         time.sleep(WARM_S)
         holding, began_s = held(watch.wait_stable()), time.time()
         pending = []
@@ -400,7 +419,7 @@ def test_the_coordinator_of_kafka_3_6_wants_a_phantom_join_and_that_is_remembere
             pending.append(steps.count("pending"))
             brokers.eventually(lambda g=before: watch.generation > g, "no generation", within_s=60, every_s=0.02)
             # Newcomers come from none, so the first generation that is told may be the second.
-            (generation,) = set(told(watch.wait_stable()).values())
+            (generation,) = set(joined_generations(watch.wait_stable()).values())
             assert before < 0 or generation == before + 1, "exactly one generation a trigger"
             (entry,) = triggers(journal.view())
             assert (entry.effect, entry.path) == (TriggerEffect.REBALANCING, TriggerPath.PHANTOM_JOIN)
@@ -417,4 +436,4 @@ def test_the_coordinator_of_kafka_3_6_wants_a_phantom_join_and_that_is_remembere
             f"of Stable {min(out):.2f} .. {max(out):.2f} s, by its coordinator's log"
         )
         assert len(out) == OLD_TRIGGERS
-        assert max(out) <= HEARTBEAT_S + 0.2, "\n".join(coordinators_said(cluster, READERS))
+        assert max(out) <= HEARTBEAT_S + 0.2, "\n".join(log_lines_about(cluster, READERS))

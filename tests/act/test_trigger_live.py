@@ -24,10 +24,10 @@ from agent.wire.admin_client import WireAdminClient
 from testbed.cluster import EmbeddedCluster
 from testbed.demo.run import demo_settings
 from testbed.demo.workload import ClusterWorkload
-from tests.act.triggers import GroupWatch, MemoryJournal, a_proposal, hand_of, held, sent, told
-from tests.eye import Eye
+from tests.act.triggers import GroupWatch, MemoryJournal, a_proposal, admin_client_of, held, joined_generations, sent
 from tests.observe.live import delete_groups
 from tests.raw_member import RawMember
+from tests.watching_agent import WatchingAgent
 from tests.workload import brokers
 
 pytestmark = pytest.mark.integration
@@ -40,7 +40,7 @@ PLAIN = TriggerLimits(transactional=TriState.NO)
 
 @pytest.fixture(scope="module")
 def hand(demo_cluster: EmbeddedCluster) -> Iterator[WireAdminClient]:
-    with hand_of(demo_cluster.bootstrap_servers) as made:
+    with admin_client_of(demo_cluster.bootstrap_servers) as made:
         yield made
 
 
@@ -74,8 +74,8 @@ def members_of(cluster: EmbeddedCluster, group: str) -> int:
 
 
 @pytest.fixture
-def look(demo_cluster: EmbeddedCluster, work: ClusterWorkload, probed: None) -> Iterator[Eye]:
-    with Eye(demo_settings(demo_cluster, work).settings) as opened:
+def look(demo_cluster: EmbeddedCluster, work: ClusterWorkload, probed: None) -> Iterator[WatchingAgent]:
+    with WatchingAgent(demo_settings(demo_cluster, work).settings) as opened:
         yield opened
 
 
@@ -84,7 +84,7 @@ def limits_of(*, groups: dict[str, TriggerLimits] | None = None, default: Trigge
     return Limits(group_triggers=groups or {}, trigger=default or TriggerLimits(), proposals=proposals)
 
 
-def settled(eye: Eye, group: str) -> Cycle:
+def settled(eye: WatchingAgent, group: str) -> Cycle:
     return eye.until(
         lambda cycle: getattr(cycle.snapshot.groups.get(group), "state", None) == "Stable", f"{group} is stable"
     )
@@ -94,7 +94,7 @@ def settled(eye: Eye, group: str) -> Cycle:
 
 
 def test_a_java_group_is_triggered_once_for_one_generation_and_nothing_is_revoked(
-    look: Eye, hand: WireAdminClient, work: ClusterWorkload
+    look: WatchingAgent, hand: WireAdminClient, work: ClusterWorkload
 ) -> None:
     cycle = settled(look, COOPERATIVE)
     limits, journal = limits_of(groups={COOPERATIVE: PLAIN}), MemoryJournal()
@@ -109,14 +109,14 @@ def test_a_java_group_is_triggered_once_for_one_generation_and_nothing_is_revoke
         assert journal.kinds[0] == "intent"
         (entry,) = triggers(journal.view())
         assert (entry.effect, entry.path) == (TriggerEffect.REBALANCING, TriggerPath.PENDING_LEAVE)
-        generation = max(told(before).values())
+        generation = max(joined_generations(before).values())
         brokers.eventually(lambda: watch.generation > generation, "no new generation was seen", every_s=0.05)
         after = watch.wait_stable()
         again = refusal(proposal, cycle.snapshot, cycle.after, journal.view(), limits)
         assert again is not None
         assert again.reason is RefusalReason.UNJUDGED
         time.sleep(1)  # a second generation would follow at once
-        assert set(told(watch.wait_stable()).values()) == {generation + 1}
+        assert set(joined_generations(watch.wait_stable()).values()) == {generation + 1}
     assert held(after) == held(before), "who reads what is as before"
     (out,) = watch.stretches[earlier:]
     print(f"out of Stable for {out.lasted_s:.2f} s")
@@ -166,7 +166,7 @@ def test_a_java_group_is_triggered_once_for_one_generation_and_nothing_is_revoke
     ],
 )  # fmt: skip
 def test_a_group_is_refused_with_reason_and_with_how_it_is_known(
-    look: Eye, group: str, limits: TriggerLimits, reason: RefusalReason, known_by: str
+    look: WatchingAgent, group: str, limits: TriggerLimits, reason: RefusalReason, known_by: str
 ) -> None:
     cycle = look.until(lambda one: group == "nobody" or shows(one.snapshot, group), f"{group} is shown")
     refused = refusal(a_proposal(group), cycle.snapshot, cycle.after, {}, limits_of(groups={group: limits}))
@@ -190,7 +190,7 @@ def shows(snapshot: Snapshot, group: str) -> bool:
     ],
 )
 def test_the_hand_refuses_by_itself_what_it_sees_right_before(
-    look: Eye, hand: WireAdminClient, group: str, says: str
+    look: WatchingAgent, hand: WireAdminClient, group: str, says: str
 ) -> None:
     snapshot = look.until(lambda one: group == "nobody" or shows(one.snapshot, group), f"{group} is shown").snapshot
     journal = MemoryJournal()
@@ -201,7 +201,7 @@ def test_the_hand_refuses_by_itself_what_it_sees_right_before(
     assert journal.kinds == [], "nothing was meant"
 
 
-def test_a_java_group_with_racks_is_left_to_notice_a_rack_change_by_itself(look: Eye) -> None:
+def test_a_java_group_with_racks_is_left_to_notice_a_rack_change_by_itself(look: WatchingAgent) -> None:
     cycle = settled(look, COOPERATIVE)
     wait_ms = Limits().trigger.own_rebalance_wait_ms
     limits = limits_of(default=PLAIN)
@@ -223,7 +223,7 @@ def test_a_java_group_with_racks_is_left_to_notice_a_rack_change_by_itself(look:
 
 
 def test_transactions_of_members_are_found_and_remembered(
-    look: Eye, hand: WireAdminClient, demo_cluster: EmbeddedCluster
+    look: WatchingAgent, hand: WireAdminClient, demo_cluster: EmbeddedCluster
 ) -> None:
     snapshot = settled(look, COOPERATIVE).snapshot
     journal = MemoryJournal()
@@ -264,7 +264,7 @@ def metadata_for(group: str, bootstrap: dict[str, str]):
 
 
 def test_a_group_that_rebalances_now_is_left_alone(
-    look: Eye, hand: WireAdminClient, demo_cluster: EmbeddedCluster, probed: None
+    look: WatchingAgent, hand: WireAdminClient, demo_cluster: EmbeddedCluster, probed: None
 ) -> None:
     metadata = next(iter(hand_members(hand)))
     group = "probed-busy"

@@ -101,7 +101,7 @@ def sent(attempt: Callable[[], Outcome], tries: int = 5) -> Outcome:
     return outcome
 
 
-def told(group: RawClassicGroup) -> dict[str, int]:
+def joined_generations(group: RawClassicGroup) -> dict[str, int]:
     """Member -> the generation from which it came into the last rebalance; -1 for newcomers."""
     found = {}
     for member in group.members:
@@ -127,8 +127,8 @@ class Stretch(NamedTuple):
 class GroupWatch:
     """Looks at a group all the time, on a line of its own, and writes down when it is out of Stable."""
 
-    def __init__(self, hand: WireAdminClient, group: str, *, every_s: float = 0.02) -> None:
-        self._hand = hand
+    def __init__(self, admin_client: WireAdminClient, group: str, *, every_s: float = 0.02) -> None:
+        self._admin_client = admin_client
         self._group = group
         self._every_s = every_s
         self._ended = threading.Event()
@@ -175,7 +175,7 @@ class GroupWatch:
         while not self._ended.wait(self._every_s):
             try:
                 if self._line is None:
-                    self._line = self._hand.group_line(self._group, DEADLINE_MS)
+                    self._line = self._admin_client.group_line(self._group, DEADLINE_MS)
                 group = self._line.describe(DEADLINE_MS)
             except CallFailed:
                 self._line = None
@@ -186,7 +186,7 @@ class GroupWatch:
                 if self._since is not None:
                     self.stretches.append(Stretch(self._since, now - self._since))
                     self._since = None
-                self.generations.update(told(group).values())
+                self.generations.update(joined_generations(group).values())
             elif self._since is None:
                 self._since = now
             self.last = group
@@ -194,11 +194,11 @@ class GroupWatch:
             self._line.close()
 
 
-def hand_of(bootstrap_servers: str) -> WireAdminClient:
+def admin_client_of(bootstrap_servers: str) -> WireAdminClient:
     """An admin client that knows the brokers."""
-    hand = WireAdminClient({"bootstrap_servers": bootstrap_servers.split(","), "client_id": "rackwise-hand"})
-    hand.describe_brokers(DEADLINE_MS)
-    return hand
+    admin_client = WireAdminClient({"bootstrap_servers": bootstrap_servers.split(","), "client_id": "rackwise-hand"})
+    admin_client.describe_brokers(DEADLINE_MS)
+    return admin_client
 
 
 def wire_of(bootstrap_servers: str) -> WireClient:

@@ -129,7 +129,9 @@ def _replica_graph(problem: ReplicaProblem, parts: list[_Part], fixed: Counter[i
                 for broker in part.takers[rack]:
                     graph.arc((name, rack), broker, 1, *_levels(problem, copied=1 if size is None else size, moves=1))
             for broker in free:
-                stays = _levels(problem, drained=int(broker in shut), led=-int(broker == part.partition.replicas[0]))
+                stays = _levels(
+                    problem, drained=int(broker in shut), leader_moves=-int(broker == part.partition.replicas[0])
+                )
                 graph.arc((name, rack), broker, 1, *stays)
     for broker in (each.id for each in problem.brokers):
         for more in range(len(parts)):
@@ -145,11 +147,15 @@ def _levels(
     copied: int = 0,
     moves: int = 0,
     drained: int = 0,
-    led: int = 0,
+    leader_moves: int = 0,
     far: int = 0,
 ) -> Costs:
     """In the order of ``replica_score``; a replica that stays is one not drained, a leader that stays not displaced."""
-    return (squares, copied, moves, drained, led) if problem.balance else (copied, moves, drained, led, far, squares)
+    return (
+        (squares, copied, moves, drained, leader_moves)
+        if problem.balance
+        else (copied, moves, drained, leader_moves, far, squares)
+    )
 
 
 # --- standbys -------------------------------------------------------------------------------------------------

@@ -180,20 +180,20 @@ def replica_ways(problem: ReplicaProblem, partition: ReplicaSet) -> Iterator[tup
 def replica_score(problem: ReplicaProblem, lists: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     """What ``optimal_replicas`` minimises, in its order."""
     counts: Counter[int] = Counter()
-    copied = moves = led = drained = far = 0
+    copied = moves = leader_moves = drained = far = 0
     shut = {broker.id for broker in problem.brokers if not broker.accepts}
     for partition, new in zip(problem.partitions, lists, strict=True):
         counts.update(new)
         gone = set(partition.replicas) - set(new)
         copied += len(gone) * (1 if partition.size_bytes is None else partition.size_bytes)
         moves += len(gone)
-        led += partition.replicas[0] in gone
+        leader_moves += partition.replicas[0] in gone
         drained += len(gone & shut)
         far += fetched_across(problem, partition, new)
     squares = sum(counts[broker.id] ** 2 for broker in problem.brokers if broker.accepts)
     if problem.balance:
-        return squares, copied, moves, -drained, led
-    return copied, moves, -drained, led, far, squares
+        return squares, copied, moves, -drained, leader_moves
+    return copied, moves, -drained, leader_moves, far, squares
 
 
 def fetched_across(problem: ReplicaProblem, partition: ReplicaSet, new: tuple[int, ...]) -> int:

@@ -32,7 +32,7 @@ from tests.assignors.kafka.streams_oracle import StreamsOracle, streams_oracle
 from tests.assignors.problem_files import read_problem
 from tests.bench import bench_consumer_kafka
 from tests.bench.bench_optimal import cluster, consumer_group
-from tests.bench.task_worlds import columns, kafka_case, objects
+from tests.bench.streams_applications import columns, kafka_case, objects
 
 FULL = bool(os.environ.get("RACKWISE_BENCH_FULL"))
 

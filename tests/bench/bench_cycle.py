@@ -26,7 +26,7 @@ from agent.values.limits import Limits, ProposalLimits
 from agent.values.memory import Memory
 from agent.values.observation import Observation, RawTopic
 from agent.values.weights import TopicRates, WeightsReading
-from tests.world import a_world, next_look
+from tests.synthetic_cluster import next_look, synthetic_cluster
 
 SIZES = (1_000, 10_000)
 GOAL_FULL_S = 5.0
@@ -75,7 +75,7 @@ def _in_a_fresh_process(size: int, *how: str) -> str:
 
 def one(size: int, *, weighed: bool = False, improvable: float = IMPROVABLE) -> None:
     collect_seldom()  # as the command does
-    world = a_world(size)
+    world = synthetic_cluster(size)
     weights = _weights(world) if weighed else None
     world = replace(world, weights=weights)
     line = CycleStages(Limits(proposals=ProposalLimits(max_per_cycle=size)))

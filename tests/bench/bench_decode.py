@@ -159,7 +159,7 @@ def streams_group(number: int) -> RawClassicGroup:
             error_code=0,
             client_tags=(("zone", RACKS[i % 3]),),
         )
-        told = StreamsAssignment(
+        assignment_info = StreamsAssignment(
             version=11,
             commonly_supported=11,
             active=active,
@@ -173,7 +173,7 @@ def streams_group(number: int) -> RawClassicGroup:
         subscription = Subscription(
             3, tuple(f"in-{k}" for k in range(10)), encode_subscription_info(info), partitions, 17, RACKS[i % 3]
         )
-        assigned = encode_assignment(Assignment(3, partitions, encode_assignment_info(told)))
+        assigned = encode_assignment(Assignment(3, partitions, encode_assignment_info(assignment_info)))
         members.append(member(number, i, encode_subscription(subscription), assigned))
     return RawClassicGroup(f"app-{number}", "Stable", "consumer", "stream", tuple(members), 1)
 

@@ -1,8 +1,8 @@
 """How long it takes to make the snapshot, to find what is wrong and to remember it, without the assessments.
 
-The world of `tests.world`; the next look has 1 % of the groups rebalanced and every offset moved. Each size runs in a
-fresh process; CPU time, with the garbage collector as the agent has it. The memory is also written and read, as
-telemetry does.
+The world of `tests.synthetic_cluster`; the next look has 1 % of the groups rebalanced and every offset moved. Each size
+runs in a fresh process; CPU time, with the garbage collector as the agent has it. The memory is also written and read,
+as telemetry does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory
 from agent.values.observation import Observation
-from tests.world import a_world, next_look
+from tests.synthetic_cluster import next_look, synthetic_cluster
 
 GROUPS = 10_000
 GOALS_S = {"first look": 1.5, "next look": 0.06}
@@ -86,7 +86,7 @@ def in_fresh_process(groups: int) -> dict[str, dict[str, float]]:
 def measured(groups: int) -> dict[str, dict[str, float]]:
     collect_seldom()
     timed = Timed()
-    look = a_world(groups)
+    look = synthetic_cluster(groups)
     findings = timed.look(look)
     first = figures(timed, findings)
     quiet = []

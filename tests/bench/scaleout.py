@@ -24,8 +24,8 @@ from testbed.cluster import ClusterSpec, EmbeddedCluster
 from testbed.demo.workload import ClusterFacts, ClusterWorkload, WorkloadPlan
 from testbed.demo.workload.placement import spread
 from testbed.demo.workload.plan import LoadPlan, StreamsPlan, TopicPlan, TopologyPlan
-from tests.eye import settings_for
 from tests.probing.live import Followed, Restoring, at_rest, driver_of
+from tests.watching_agent import settings_for
 
 APPLICATION = "growing"
 TASKS = 12
@@ -146,11 +146,11 @@ def settings_of(
     """What the owner of the first application would set."""
     app = work.plan.streams[0]
     of_app = f"groups.{app.application}"
-    told = {f"{of_app}.{name}": value for name, value in app.settings.items()}
-    del told[f"{of_app}.replication.factor"]
+    overrides = {f"{of_app}.{name}": value for name, value in app.settings.items()}
+    del overrides[f"{of_app}.replication.factor"]
     if endpoint:
-        told[f"{of_app}.application.endpoints"] = work.lags_url(app.application)
-    return settings_for(cluster.bootstrap_servers, **told, **{"probing.floor": floor})
+        overrides[f"{of_app}.application.endpoints"] = work.lags_url(app.application)
+    return settings_for(cluster.bootstrap_servers, **overrides, **{"probing.floor": floor})
 
 
 def _alone(name: str) -> str:
@@ -169,9 +169,9 @@ def _first_round_alone(work: ClusterWorkload, name: str, began: float) -> float:
 
 
 def _runs(assignment: Callable[[], object], name: str) -> bool:
-    told = assignment()
-    assert isinstance(told, dict)
-    return any(one["active"] for one in told["instances"] if one["id"] == name)
+    lags = assignment()
+    assert isinstance(lags, dict)
+    return any(one["active"] for one in lags["instances"] if one["id"] == name)
 
 
 def report(outcome: Outcome) -> None:

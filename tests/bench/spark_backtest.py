@@ -58,12 +58,12 @@ def main() -> int:
 def run(folder: Path, groups: int, looks: int) -> None:
     made = folder / f"made-{groups}-{looks}.json"
     if not made.exists():
-        told = fresh("--make", folder, groups, looks)
+        figures = fresh("--make", folder, groups, looks)
         made.parent.mkdir(parents=True, exist_ok=True)
-        made.write_text(json.dumps(told))
-    told = json.loads(made.read_text())
+        made.write_text(json.dumps(figures))
+    figures = json.loads(made.read_text())
     note = f"{groups:,} groups in {looks} looks, {len(STRATEGIES.split(','))} strategies"
-    tell("history made up and cut", told["wall_s"], "s", note=note, cpu_s=told["cpu_s"])
+    tell("history made up and cut", figures["wall_s"], "s", note=note, cpu_s=figures["cpu_s"])
     sizes = sorted({max(EACH, groups // 10), max(EACH, groups * 3 // 10), groups})
     by_size = {size: fresh("--cores", folder, size, looks, 2) for size in sizes}
     one = fresh("--cores", folder, groups, looks, 1)
@@ -165,12 +165,12 @@ def measured(folder: Path, groups: int, cores: int) -> dict[str, object]:
     assert snapshots % groups == 0, f"{snapshots} snapshots of {groups} groups"
     spark.stop()
     rows = ranked(done.rows)
-    told = "; ".join(
+    ranking = "; ".join(
         f"{row.strategy} {row.crossing:,.0f} crossing, {row.usd_per_day or 0:,.0f} USD/day, {row.scores.triggers:,} "
         f"triggers, {row.scores.false_triggers:,} for nothing"
         for row in rows
     )
-    return {**took, "ranking": told}
+    return {**took, "ranking": ranking}
 
 
 class Narrowed(TableStore):

@@ -102,16 +102,18 @@ def _look(number: int, topics: int) -> Observation:
     """The look of a minute of the hour: topics that grow by the second, each read by a group that keeps up."""
     second = (HOUR_MS - TAKEN_MS) / 1000 + 30 + number * EVERY_S
     end = round(10 * second)
-    told = an_observation(a=(1,), b=(2,), c=(3,))
+    answers = an_observation(a=(1,), b=(2,), c=(3,))
     for topic in range(topics):
         name = f"t{topic}"
-        told.topic(name, *[((1, 2, 3), (2, 3, 1), (3, 1, 2))[part % 3] for part in range(PARTS)], ends=(end,) * PARTS)
+        answers.topic(
+            name, *[((1, 2, 3), (2, 3, 1), (3, 1, 2))[part % 3] for part in range(PARTS)], ends=(end,) * PARTS
+        )
         held = [" ".join(f"{name}-{part}" for part in range(member, PARTS, MEMBERS)) for member in range(MEMBERS)]
-        told.group(f"g{topic}", *[reader(f"m{member}", "abc"[member % 3], of) for member, of in enumerate(held)])
+        answers.group(f"g{topic}", *[reader(f"m{member}", "abc"[member % 3], of) for member, of in enumerate(held)])
         parts = [tp(f"{name}-{part}") for part in range(PARTS)]
-        told.committed[f"g{topic}"] = dict.fromkeys(parts, end)
-        told.sizes |= {(broker, part): 100 * end for broker in (1, 2, 3) for part in parts}
-    return told.at(second)
+        answers.committed[f"g{topic}"] = dict.fromkeys(parts, end)
+        answers.sizes |= {(broker, part): 100 * end for broker in (1, 2, 3) for part in parts}
+    return answers.at(second)
 
 
 def _say(line: str) -> None:

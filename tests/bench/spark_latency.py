@@ -53,10 +53,10 @@ def main() -> int:
         spark = spark_session("latency", master="local[2]", conf=small_batches("local[2]"))
         tables = TableStore(spark, folder)
         with running(tables, settings) as failed:
-            told = threading.Thread(target=tell, args=(cluster.bootstrap_servers, settings.telemetry_topic))
-            told.start()
+            writer = threading.Thread(target=tell, args=(cluster.bootstrap_servers, settings.telemetry_topic))
+            writer.start()
             seen = watch(tables, failed)
-            told.join()
+            writer.join()
         spark.stop()
     first = min(SEEN_WITH_FIRST, default=0.0)
     took = {number: seen[number] - SENT[number] for number in seen}
@@ -95,13 +95,13 @@ SEEN_WITH_FIRST: list[float] = []
 def look(number: int) -> Observation:
     """One topic that grows by the second, and groups that read it."""
     second = number * EVERY_S
-    told = an_observation(a=(1,), b=(2,), c=(3,))
-    told.topic("orders", (1, 2, 3), (2, 3, 1), ends=(round(RECORDS_PER_S * second), 500))
+    answers = an_observation(a=(1,), b=(2,), c=(3,))
+    answers.topic("orders", (1, 2, 3), (2, 3, 1), ends=(round(RECORDS_PER_S * second), 500))
     for group in range(GROUPS):
-        told.group(f"shop-{group}", reader("m1", "a", "orders-0"), reader("m2", "c", "orders-1"))
-    told.committed = {f"shop-{group}": {tp("orders-0"): round(RECORDS_PER_S * second)} for group in range(GROUPS)}
-    told.sizes = {(broker, tp("orders-0")): 100 * round(RECORDS_PER_S * second) for broker in (1, 2, 3)}
-    return told.at(second)
+        answers.group(f"shop-{group}", reader("m1", "a", "orders-0"), reader("m2", "c", "orders-1"))
+    answers.committed = {f"shop-{group}": {tp("orders-0"): round(RECORDS_PER_S * second)} for group in range(GROUPS)}
+    answers.sizes = {(broker, tp("orders-0")): 100 * round(RECORDS_PER_S * second) for broker in (1, 2, 3)}
+    return answers.at(second)
 
 
 def tell(bootstrap_servers: str, topic: str) -> None:

@@ -32,8 +32,8 @@ def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     def run(*arguments: str) -> Done:
         capsys.readouterr()
         code = command_exit.run(list(arguments), debug=False, interruptible=False)
-        told = capsys.readouterr()
-        return Done(code, told.out, told.err)
+        printed = capsys.readouterr()
+        return Done(code, printed.out, printed.err)
 
     yield run
     gc.set_threshold(*threshold)

@@ -34,8 +34,8 @@ from tests.assignors.problem_files import FOLDER as PROBLEMS
 from tests.builders import Answers, an_observation, consumer, instance, reader
 from tests.docs.document_schemas import CommandDocument, document_schema
 from tests.docs.schemas import proposal_schema
+from tests.guard.test_judge import proposals_of, shared
 from tests.snapshots import tp
-from tests.test_guard import proposals_of, shared
 
 _NOW_MS = system_clock().wall_ms
 (_MADE,) = proposals_of(shared().snapshot())
@@ -162,12 +162,12 @@ def answering() -> list[str]:
     ]
 
 
-def validate(document: CommandDocument, told: Any, form: str = "json") -> None:
+def validate(document: CommandDocument, printed: Any, form: str = "json") -> None:
     """Raises where what was printed is not as its schema says; a line of jsonl is one of the rows."""
     schema = document_schema(document)
     if form == "jsonl" and document.rows:
-        told = [told]
-    jsonschema.Draft202012Validator(schema, registry=_REGISTRY).validate(told)
+        printed = [printed]
+    jsonschema.Draft202012Validator(schema, registry=_REGISTRY).validate(printed)
 
 
 # --- numbers that are texts -------------------------------------------------------------------------------------
@@ -185,15 +185,15 @@ NAMES = frozenset(
 """Fields that hold names or values of others, which may look like anything."""
 
 
-def formatted_numbers(told: Any, names: frozenset[str] = NAMES, where: str = "") -> Iterator[str]:
+def formatted_numbers(printed: Any, names: frozenset[str] = NAMES, where: str = "") -> Iterator[str]:
     """Every text that is a number with thousands separators, a unit or a range, where a number belongs."""
-    match told:
+    match printed:
         case dict():
-            for name, value in told.items():
+            for name, value in printed.items():
                 if name not in names or isinstance(value, dict | list):
                     yield from formatted_numbers(value, names, f"{where}.{name}")
         case list():
-            for value in told:
+            for value in printed:
                 yield from formatted_numbers(value, names, f"{where}[]")
-        case str() if _FORMATTED.fullmatch(told):
-            yield f"{where}: {told!r}"
+        case str() if _FORMATTED.fullmatch(printed):
+            yield f"{where}: {printed!r}"

@@ -42,7 +42,7 @@ from tests.cli.documents import (
     journal_of,
     validate,
 )
-from tests.cli.test_acting import FileAgent, options
+from tests.cli.execute.file_agent import FileAgent, options
 from tests.docs.document_schemas import (
     DOCUMENTS,
     NOT_YET,

@@ -11,8 +11,8 @@ from agent.cli.output import forget
 from agent.values.finding import SubjectId
 from agent.values.verdict import HoldReason
 from tests.cli.conftest import Run
-from tests.cli.test_hostile_world import CASES, Case, World, run, world
-from tests.hostile_world import Name, twin
+from tests.cli.test_hostile_cluster import CASES, Case, World, run, world
+from tests.hostile_cluster import Name, twin
 
 __all__ = ["world"]
 ONE = {"a": 1}

@@ -24,7 +24,7 @@ from agent.cli.output import (
 )
 from agent.cli.table_layout import text_width
 from tests.command import ROOT
-from tests.foreign import LONG, POISONS, formulas, spelled
+from tests.foreign_texts import LONG, POISONS, formulas, spelled
 
 EVERY = [pytest.param(text, id=name) for name, text in POISONS.items()]
 COLUMNS = ("id", "names", "sentence")

@@ -29,7 +29,7 @@ from agent.values.reassignment import (
 from agent.values.throttles import ThrottleResource
 from tests.builders import Answers, an_observation
 from tests.cli.conftest import Run
-from tests.cli.test_acting import EMPTY_JOURNAL, MOVE, TARGETS, given, options, plan
+from tests.cli.execute.file_agent import EMPTY_JOURNAL, MOVE, TARGETS, options, plan, write_journal
 from tests.snapshots import tp
 
 
@@ -124,7 +124,7 @@ def test_reassignments_that_were_not_reported_are_not_said_to_be_none(
     world = an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 4))
     world.gaps.append(Gap(ObservationPart.REASSIGNMENTS, GapCause.TIMED_OUT, "", "no answer"))
     shown(monkeypatch, world)
-    given(path, *plan(PlanState.DONE))
+    write_journal(path, *plan(PlanState.DONE))
     told = here("reassign", "status", "-o", "table", *options(path))
     assert told.exit_code == 5
     assert "reassignments are unknown: the brokers did not report them" in told.stderr
@@ -137,7 +137,7 @@ def test_own_moves_name_their_plan_and_attempts_stand_side_by_side(
     shown(monkeypatch, moving())
     second = f"{MOVE.id}.2"
     rate = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, "50000000", None, second, 1)
-    given(
+    write_journal(
         path,
         *plan(PlanState.ROLLED_BACK),
         ReassignmentPlan(second, TARGETS),
@@ -172,7 +172,7 @@ def test_a_partition_that_its_plan_has_yet_to_move_waits(
 ) -> None:
     opened, batch = plan(PlanState.OPEN)
     shown(monkeypatch, an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 2), (2, 3)))
-    given(path, opened._replace(paused=paused), batch)
+    write_journal(path, opened._replace(paused=paused), batch)
     told = here("reassign", "verify", MOVE.id, "-o", "json", *options(path))
     assert told.exit_code == 1
     assert [(row["state"], row["sentence"]) for row in told.json] == [
@@ -197,6 +197,6 @@ def test_what_no_plan_is_going_to_move_does_not_wait(  # noqa: PLR0917 (fixtures
         MOVE.id, 2, TARGETS[1:], BatchState.CLOSED, ends=(PartitionEnd(tp("t-1"), PartitionEndReason.REFUSED),)
     )
     shown(monkeypatch, an_observation(a=(1, 4), b=(2,), c=(3,)).topic("t", (1, 2), now))
-    given(path, found, batch, *((failed,) if ended else ()))
+    write_journal(path, found, batch, *((failed,) if ended else ()))
     told = here("reassign", "verify", MOVE.id, "-o", "json", *options(path))
     assert [row["state"] for row in told.json] == ["done", "other"]

@@ -62,8 +62,8 @@ class Consumer:
         if self.is_kafka_python:
             members = [InJoin(name, None, ConsumerProtocolSubscription.decode(sent)) for name, sent in joined.items()]
             return {name: given.encode() for name, given in assignor.assign(clusters[0], members).items()}
-        told = {name: ConsumerProtocol.METADATA.decode(sent) for name, sent in joined.items()}
-        return {name: given.encode() for name, given in assignor.assign(clusters[1], told).items()}
+        metadata = {name: ConsumerProtocol.METADATA.decode(sent) for name, sent in joined.items()}
+        return {name: given.encode() for name, given in assignor.assign(clusters[1], metadata).items()}
 
     def sync(self, protocol: str, data: bytes, generation: int) -> bool:
         """Take the assignment; True when it asks for another rebalance."""

@@ -9,7 +9,7 @@ import pytest
 from assignors.clients import aiokafka, kafka_python
 from assignors.clients.user_data import RackwiseUserData, user_data
 from assignors.problem import TopicPartition
-from tests.clients.given import give
+from tests.clients.client_classes import give
 from tests.decode.oracle import Oracle, kafka_oracle
 
 OWNED = (TopicPartition("in", 1), TopicPartition("in", 2), TopicPartition("out", 0))

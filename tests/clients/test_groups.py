@@ -10,7 +10,7 @@ import pytest
 from assignors import ConsumerMember, ConsumerProblem, optimal_consumer
 from assignors.measure import measure_consumer
 from assignors.problem import TopicPartition
-from tests.clients.given import aiokafka_cluster, kafka_python_cluster
+from tests.clients.client_classes import aiokafka_cluster, kafka_python_cluster
 from tests.clients.simulated import Consumer, Group, make
 
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a"}

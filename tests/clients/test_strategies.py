@@ -18,7 +18,7 @@ from assignors.clients import aiokafka, kafka_python
 from assignors.clients.strategy import BadStrategy
 from assignors.clients.user_data import RackwiseUserData, read_user_data
 from assignors.problem import TopicPartition
-from tests.clients.given import aiokafka_cluster, give, kafka_python_cluster
+from tests.clients.client_classes import aiokafka_cluster, give, kafka_python_cluster
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 PLACED = {"t": [(1, 2), (3, 9), (4,)], "u": [(2,)]}

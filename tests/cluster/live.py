@@ -62,7 +62,7 @@ def admin(bootstrap_servers: str, **settings: Any) -> AdminClient:
     return AdminClient({"bootstrap.servers": bootstrap_servers, "client.id": "tester", **QUIET, **settings})
 
 
-def brokers_told(client: AdminClient) -> int | None:
+def known_broker_count(client: AdminClient) -> int | None:
     """How many brokers a client is told; None while it gets no answer, as right after it was told of none."""
     try:
         return len(client.list_topics(timeout=5).brokers)

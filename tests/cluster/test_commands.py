@@ -15,7 +15,7 @@ from agent.errors import RackwiseError
 from testbed.cluster.commands import cluster_app
 from testbed.cluster.leftovers import clear_cluster, find_clusters
 from testbed.cluster.proxy_process import read_faults
-from tests.cluster.live import admin, brokers_told, create_topic, described, eventually
+from tests.cluster.live import admin, create_topic, described, eventually, known_broker_count
 
 
 @pytest.fixture(scope="module")
@@ -136,10 +136,10 @@ def test_the_proxy_of_a_detached_cluster_records_and_can_be_harmed(running: Any,
     assert "Metadata" in {one["api"] for one in recorded if one["client_id"] == "detached"}
 
     assert "all brokers: no-brokers" in run("fault", "no-brokers").stderr
-    assert eventually(lambda: brokers_told(client) == 0)
+    assert eventually(lambda: known_broker_count(client) == 0)
     assert "broker 1: pass" in run("fault", "pass", "1").stderr
     # A client that was told of no broker may give up its only one for minutes: a new one is asked.
-    assert eventually(lambda: brokers_told(admin(running["proxied_bootstrap_servers"])) == 1)
+    assert eventually(lambda: known_broker_count(admin(running["proxied_bootstrap_servers"])) == 1)
 
 
 @pytest.mark.integration

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException, Producer
 from testbed.cluster import ClusterError, ConnectionFault, ConnectionFaultKind, EmbeddedCluster
 from testbed.cluster.ports import hold_ports
 from testbed.cluster.proxy import RecordingProxy
-from tests.cluster.live import QUIET, admin, brokers_told, consume, create_topic, described, eventually, produce
+from tests.cluster.live import QUIET, admin, consume, create_topic, described, eventually, known_broker_count, produce
 
 TOPIC = "proxied"
 READ_GROUP = f"{TOPIC}-readers"
@@ -77,7 +77,7 @@ def test_a_fault_on_all_brokers_leaves_a_client_without_an_answer_until_it_is_li
     with pytest.raises(KafkaException):
         client.list_topics(timeout=1.5)
     embedded_cluster.proxy.heal()
-    assert eventually(lambda: brokers_told(client) == 3)
+    assert eventually(lambda: known_broker_count(client) == 3)
 
 
 def test_a_muted_request_is_done_although_its_answer_never_came(embedded_cluster: EmbeddedCluster) -> None:

@@ -23,7 +23,7 @@ from config.foreign_text import (
     shortened,
     yaml_text,
 )
-from tests.foreign import POISONS, formulas, spelled
+from tests.foreign_texts import POISONS, formulas, spelled
 
 EVERY = [pytest.param(text, id=name) for name, text in POISONS.items()]
 ANY_TEXT = st.text(st.characters(codec=None) | st.sampled_from("".join(POISONS.values())[:400]))

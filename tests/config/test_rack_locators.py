@@ -12,7 +12,7 @@ from agent.daemon.limits_from_settings import to_limits, to_scope
 from agent.observe.locators.question import CommandQuestion, EntryPointQuestion, FileQuestion, TableForm
 from agent.values.limits import LocatorKind, RackLocator, RackPattern
 from config.load import LoadedSettings, SettingsRefusedError, effective, load_settings
-from tests.plugged import offering
+from tests.installed_package import offering
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "canary-55aa"

@@ -22,7 +22,7 @@ from tests.builders import (
     reader,
     with_group,
 )
-from tests.weights.told import told
+from tests.telemetry.weight_rates import reading_of
 
 Looks = tuple[Callable[[Answers], object], ...]
 LIMITS = with_group("app", num_standby_replicas=0, rack_aware_assignment_strategy="min_traffic")
@@ -121,7 +121,7 @@ FOUND_BY: dict[Reason, Looks] = {
     Reason.COPIES_SHARE_RACK: (lambda a: application(a, rack="a", standby={"0_0": "orders-0"}),),
     Reason.RIGHTS_MISSING: (lambda a: a.gap(ObservationPart.GROUPS, GapCause.NOT_ALLOWED, "secret"),),
     Reason.PART_MISSING: (lambda a: a.gap(ObservationPart.LOG_DIRS),),
-    Reason.WEIGHTS_UNUSED: (lambda a: a.extra.update(weights=told({"orders": (1.0,)}, until_s=-9_000)),),
+    Reason.WEIGHTS_UNUSED: (lambda a: a.extra.update(weights=reading_of({"orders": (1.0,)}, until_s=-9_000)),),
 }
 WITH_STANDBYS = {Reason.STANDBY_LAG_GROWS, Reason.COPIES_SHARE_RACK}
 

@@ -80,7 +80,7 @@ SECTIONS = (
 
 def file_map() -> str:
     """One table per stage: module and what it answers."""
-    told: set[Path] = set()
+    listed: set[Path] = set()
     lines: list[str] = []
     for title, nature, places in SECTIONS:
         lines += [
@@ -92,8 +92,8 @@ def file_map() -> str:
         ]
         for place in places:
             for module in modules(ROOT / place):
-                if module not in told:
-                    told.add(module)
+                if module not in listed:
+                    listed.add(module)
                     lines.append(f"| `{module.relative_to(ROOT)}` | {first_line(module)} |")
     return "\n".join([*lines, ""])
 

@@ -209,7 +209,7 @@ def journal_schema() -> dict[str, Any]:
         schema_of(kind, definitions)
     record, plan, split = definitions["JournalRecord"], definitions["ReassignmentPlan"], definitions["TargetManifest"]
     record["properties"]["value"] = {"type": "object"}
-    said = {name: one for name, one in plan["properties"].items() if name not in NOT_SAID}
+    plan_fields = {name: one for name, one in plan["properties"].items() if name not in NOT_SAID}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": JOURNAL_ID,
@@ -219,8 +219,8 @@ def journal_schema() -> dict[str, Any]:
             "PlanHeader": {
                 "description": "The value under plan/<plan>.",
                 "type": "object",
-                "properties": {**said, **split["properties"]},
-                "required": [*(name for name in plan["required"] if name in said), *split["required"]],
+                "properties": {**plan_fields, **split["properties"]},
+                "required": [*(name for name in plan["required"] if name in plan_fields), *split["required"]],
             },
             "Targets": {**definitions["TargetColumns"], "description": "The value under targets/<plan>/<number>."},
         },

@@ -9,7 +9,7 @@ import pytest
 from testbed.cluster import ClusterSpec, EmbeddedCluster
 from testbed.cluster import embedded as embedding
 from tests.drill.harness import OUTCOMES, table
-from tests.drill.watching import WatchingProxy
+from tests.drill.reassignment_proxy import WatchingProxy
 
 
 @pytest.fixture(scope="session")

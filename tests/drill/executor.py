@@ -48,14 +48,14 @@ from agent.wire.admin_client import WireAdminClient
 from agent.wire.failure import CallFailed
 from config.kafka_client import KafkaClientConfig
 from tests.act.journals import CLUSTER
-from tests.drill.steps import Death, DyingHand, DyingJournal, die_when_sent, say
+from tests.drill.steps import Death, DyingAdminClient, DyingJournal, die_when_sent, say
 from tests.limits import with_limits
 
 _RACKS_S = 1.0
 """So often the racks of brokers are looked up."""
 
 
-class Told(NamedTuple):
+class InboxEntry(NamedTuple):
     """A command as an inbox hands it out."""
 
     id: str
@@ -67,11 +67,11 @@ class Told(NamedTuple):
 class Guard:
     """What an executor hears before each batch: all may begin, or what the product's guard says under some limits."""
 
-    def __init__(self, limits: Mapping[str, Any] | None, hand: WireAdminClient, clock: Clock) -> None:
+    def __init__(self, limits: Mapping[str, Any] | None, admin_client: WireAdminClient, clock: Clock) -> None:
         given = {f"execute__{key}": _frozen(value) for key, value in (limits or {}).items()}
         self.limits = with_limits(Limits(mode=AgentMode.EXECUTE), **given)
         self._asked = limits is not None
-        self._hand = hand
+        self._admin_client = admin_client
         self._clock = clock
         self._racks: Mapping[int, str | None] | None = None
         self._racks_at = -inf
@@ -86,7 +86,7 @@ class Guard:
     def _seen_racks(self) -> Mapping[int, str | None] | None:
         if time.monotonic() - self._racks_at > _RACKS_S:
             try:
-                brokers = self._hand.describe_brokers(2_000).brokers
+                brokers = self._admin_client.describe_brokers(2_000).brokers
             except CallFailed:
                 return self._racks
             self._racks_at = time.monotonic()
@@ -111,11 +111,11 @@ class Executor:
         """The exit code."""
         threading.Thread(target=self._hear, daemon=True).start()
         arguments = {**self._connection.kafka_python(), "client_id": self._config["client_id"]}
-        with DyingHand(arguments, self._death) as hand:
-            guard = Guard(self._config.get("limits"), hand, self._clock)
+        with DyingAdminClient(arguments, self._death) as admin_client:
+            guard = Guard(self._config.get("limits"), admin_client, self._clock)
             if self._config.get("prefix") is not None:
-                return self._lead(hand, guard)
-            with self._file() as journal, self._moving(journal, hand, guard) as executor:
+                return self._lead(admin_client, guard)
+            with self._file() as journal, self._moving(journal, admin_client, guard) as executor:
                 self._work(executor, journal)
             return 0
 
@@ -130,7 +130,11 @@ class Executor:
 
     @contextmanager
     def _moving(
-        self, journal: JournalPort, hand: WireAdminClient, guard: Guard, leads_for_s: Callable[[], float] = lambda: inf
+        self,
+        journal: JournalPort,
+        admin_client: WireAdminClient,
+        guard: Guard,
+        leads_for_s: Callable[[], float] = lambda: inf,
     ) -> Iterator[ReassignmentExecutor]:
         """An executor that was given the plans; giving them again does nothing."""
         given = dict(self._config["policy"])
@@ -138,7 +142,7 @@ class Executor:
         policy = ReassignmentPolicy(ExecuteLimits(**{"max_bytes_in_flight": None, **given}), look_ms=look_ms)
         executor = ReassignmentExecutor(
             journal=DyingJournal(journal, self._death),
-            admin=hand,
+            admin=admin_client,
             policy=policy,
             may=lambda: guard.may(journal),
             tick_ms=200,
@@ -170,22 +174,22 @@ class Executor:
                 busy = executor.busy
                 say("busy" if busy else "idle")
 
-    def _lead(self, hand: WireAdminClient, guard: Guard) -> int:
+    def _lead(self, admin_client: WireAdminClient, guard: Guard) -> int:
         """Stand by until it leads, and move as long as it does; the exit code."""
         leadership = JournalLeadership(self._leadership_plan())
         leadership.start()
         leadership.begin(CLUSTER)
         say("stands by")
-        told: str | None = None
+        known_problem: str | None = None
         try:
             while not self._leave.wait(0.1):
                 journal = leadership.journal()
                 if journal is not None:
                     say("leads")
-                    with self._moving(journal, hand, guard, leadership.leads_for_s) as executor:
+                    with self._moving(journal, admin_client, guard, leadership.leads_for_s) as executor:
                         self._follow(executor, journal, leadership)
-                elif (problem := leadership.problem()) != told:
-                    told = problem
+                elif (problem := leadership.problem()) != known_problem:
+                    known_problem = problem
                     say(f"problem {problem}")
         except FencedOut as error:
             say("fenced")
@@ -228,13 +232,13 @@ class Executor:
         self._commands += 1
         now_ms, id_ = self._clock().wall_ms, f"{os.getpid()}-{self._commands}"
         command = OperatorCommand(id_, verb, "an operator", now_ms, proposal)
-        told = Told(
+        entry = InboxEntry(
             id_,
             command_to_json(command),
             JournalWrite("command-position", "read", {"drill": id_}),
             CommandOrigin(live=True),
         )
-        obeyed = apply_commands([told], journal.view(), [], guard.limits, now_ms)
+        obeyed = apply_commands([entry], journal.view(), [], guard.limits, now_ms)
         journal.append(*obeyed.writes)
         _pass_on(executor, obeyed.words)
         answered = answer_to(journal.view(), id_)

@@ -1,7 +1,7 @@
 """A reassignment under way on four brokers, and harm to it.
 
 Roles are dealt by the seed: what moves is a replica of each partition, from the source to the target; the two others
-stay. Foreign throttles stand beside ours in every run. What must hold afterwards is in `tests.drill.checking`.
+stay. Foreign throttles stand beside ours in every run. What must hold afterwards is in `tests.drill.drill_checks`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,20 @@ from agent.wire.admin_client import WireAdminClient
 from assignors.problem import TopicPartition
 from testbed.cluster import EmbeddedCluster
 from tests.act.journals import delete_topics, leadership_plan, make_topics, new_prefix
-from tests.act.moving import DEADLINE_MS, Placement, kafka_tool, placement, plan_for, set_config, throttles, topic_with
+from tests.act.reassignments import (
+    DEADLINE_MS,
+    Placement,
+    kafka_tool,
+    placement,
+    plan_for,
+    set_config,
+    throttles,
+    topic_with,
+)
 from tests.drill.harness import Clocks
 from tests.drill.process import Process
+from tests.drill.reassignment_proxy import Started, WatchingProxy
 from tests.drill.traffic import Traffic
-from tests.drill.watching import Started, WatchingProxy
 from tests.observe.live import wait_for
 
 QUORUM = "org.apache.kafka.tools.MetadataQuorumCommand"

@@ -23,7 +23,7 @@ class Process:
         self._directory = directory
         self._config = config
         self._running: subprocess.Popen[str] | None = None
-        self._said: list[str] = []
+        self._output: list[str] = []
         self._starts = 0
 
     @property
@@ -40,19 +40,19 @@ class Process:
         self._starts += 1
         file = self._directory / f"executor-{self._starts}.json"
         file.write_text(json.dumps({**self._config, "die": die, "times": times, "holds": holds}))
-        self._said = said = []
+        self._output = output = []
         log = (self._directory / f"executor-{self._starts}.log").open("w")
         self._running = subprocess.Popen(
             [sys.executable, "-m", "tests.drill.executor", str(file)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True,
         )  # fmt: skip
         log.close()
-        threading.Thread(target=_read, args=(self._running, said), daemon=True).start()
+        threading.Thread(target=_read, args=(self._running, output), daemon=True).start()
 
-    def wait_said(self, word: str, within_s: float = _BEGUN_S) -> None:
+    def wait_for_word(self, word: str, within_s: float = _BEGUN_S) -> None:
         """Until it has said that since it was started; AssertionError when it ends before."""
-        wait_for(lambda: word in self._said or self._gone(), f"the executor says {word}", within_s)
-        assert word in self._said, f"the executor ended: {self.log()}"
+        wait_for(lambda: word in self._output or self._gone(), f"the executor says {word}", within_s)
+        assert word in self._output, f"the executor ended: {self.log()}"
 
     def wait_line(self, start: str, within_s: float = _BEGUN_S) -> str:
         """The rest of the latest line that begins so, once there is one; it may have ended since."""
@@ -76,7 +76,7 @@ class Process:
     def idle(self) -> bool:
         """True when its latest word is that nothing is left to do."""
         assert not self._gone(), f"the executor ended: {self.log()}"
-        states = [word for word in self._said if word in ("idle", "busy", "leads")]
+        states = [word for word in self._output if word in ("idle", "busy", "leads")]
         return states[-1:] == ["idle"]
 
     def wait_dead(self, within_s: float = _BEGUN_S) -> None:
@@ -127,13 +127,13 @@ class Process:
         return (self._directory / f"executor-{self._starts}.log").read_text(errors="replace")
 
     def _lines(self, start: str) -> list[str]:
-        return [line for line in self._said if line.startswith(start)]
+        return [line for line in self._output if line.startswith(start)]
 
     def _gone(self) -> bool:
         return self._running is None or self._running.poll() is not None
 
 
-def _read(process: subprocess.Popen[str], said: list[str]) -> None:
+def _read(process: subprocess.Popen[str], output: list[str]) -> None:
     assert process.stdout is not None
     while line := process.stdout.readline():
-        said.append(line.strip())
+        output.append(line.strip())

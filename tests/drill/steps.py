@@ -63,7 +63,7 @@ class DyingJournal:
             self._death.at(f"after {write.kind}")
 
 
-class DyingHand(WireAdminClient):
+class DyingAdminClient(WireAdminClient):
     """The admin client, with steps to die at."""
 
     def __init__(self, arguments: dict[str, Any], death: Death) -> None:

@@ -20,8 +20,8 @@ from agent.errors import BadInput
 from agent.values.throttles import ThrottleResource
 from testbed.cluster import EmbeddedCluster
 from tests.act.journals import delete_topics
-from tests.act.moving import DEADLINE_MS, set_config, throttles
-from tests.drill.checking import survives
+from tests.act.reassignments import DEADLINE_MS, set_config, throttles
+from tests.drill.drill_checks import survives
 from tests.drill.harness import SEEDS
 from tests.drill.moves import SLOWLY, Row, Run
 from tests.observe.live import wait_for
@@ -81,7 +81,7 @@ def file_cut(run: Run) -> None:
         witness_path(run.journal).unlink()
     run.clocks.harm_over()
     run.process.start()
-    run.process.wait_said("looked")
+    run.process.wait_for_word("looked")
     run.clocks.goes_on()
 
 
@@ -111,7 +111,7 @@ def topic_cut(run: Run) -> None:
     run.clocks.harm_over()
     if run.seed >= 4:
         run.process.start()
-    run.process.wait_said("leads")
+    run.process.wait_for_word("leads")
     run.clocks.goes_on()
 
 

@@ -14,8 +14,8 @@ from agent.values.reassignment import PlanState
 from agent.values.throttles import ThrottleResource
 from assignors.problem import TopicPartition
 from testbed.cluster import ConnectionFault, ConnectionFaultKind, EmbeddedCluster
-from tests.act.moving import DEADLINE_MS, kafka_tool, plan_for, set_config, topic_with
-from tests.drill.checking import survives
+from tests.act.reassignments import DEADLINE_MS, kafka_tool, plan_for, set_config, topic_with
+from tests.drill.drill_checks import survives
 from tests.drill.harness import SEEDS
 from tests.drill.moves import EITHER, Harm, Row, Run, controller_of
 from tests.observe.live import wait_for
@@ -36,7 +36,7 @@ def dies(step: str, *, late: int = 1) -> Harm:
         run.process.wait_dead()
         run.clocks.harm_over()
         run.process.start()
-        run.process.wait_said("looked")
+        run.process.wait_for_word("looked")
         run.clocks.goes_on()
 
     return harm
@@ -49,7 +49,7 @@ def dies_in_takeover(run: Run) -> None:
     run.process.wait_dead()
     run.clocks.harm_over()
     run.process.start()
-    run.process.wait_said("looked")
+    run.process.wait_for_word("looked")
     run.clocks.goes_on()
 
 
@@ -59,7 +59,7 @@ def is_terminated(run: Run) -> None:
     run.process.terminate()
     run.clocks.harm_over()
     run.process.start()
-    run.process.wait_said("looked")
+    run.process.wait_for_word("looked")
     run.clocks.goes_on()
 
 
@@ -178,7 +178,7 @@ def foreign_move(run: Run) -> None:
     plan = plan_for(run.hand, "theirs", {TopicPartition(topic, 0): (run.source, two)})
     run.hand.alter_placements({plan.targets[0].id: plan.targets[0].after}, DEADLINE_MS)
     run.process.start()
-    run.process.wait_said("looked")
+    run.process.wait_for_word("looked")
     time.sleep(3)
     assert [row.id.topic for row in run.hand.list_reassignments(DEADLINE_MS)] == [topic], "ours waits for theirs"
     for setting, _ in brake:

@@ -12,11 +12,11 @@ from agent.journal import plan_entries
 from agent.values.observation import RawReassignment
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget
 from testbed.cluster import EmbeddedCluster
-from tests.act.moving import DEADLINE_MS
-from tests.drill.checking import survives
+from tests.act.reassignments import DEADLINE_MS
+from tests.drill.drill_checks import survives
 from tests.drill.harness import SEEDS
 from tests.drill.moves import SLOWLY, Harm, Row, Run, partitions
-from tests.drill.watching import Started
+from tests.drill.reassignment_proxy import Started
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
 
@@ -120,7 +120,7 @@ def clock_jumps(by_ms: int) -> Harm:
             run.process.signal(signal.SIGKILL)
             run.process.wait_dead()
             run.process.start()
-            run.process.wait_said("looked")
+            run.process.wait_for_word("looked")
         if run.seed >= 3:
             time.sleep(run.rng.uniform(1, 4))
             put(clock, "0")
@@ -221,7 +221,7 @@ def topics_excluded(run: Run) -> None:
     run.process.set(limits={})
     run.clocks.harm_over()
     run.process.start()
-    run.process.wait_said("looked")
+    run.process.wait_for_word("looked")
     run.clocks.goes_on()
 
 

@@ -11,10 +11,10 @@ from confluent_kafka.admin import AdminClient
 
 from agent.values.reassignment import PlanState
 from testbed.cluster import EmbeddedCluster
-from tests.drill.checking import survives
+from tests.drill.drill_checks import survives
 from tests.drill.harness import SEEDS
 from tests.drill.moves import EITHER, SLOWLY, Harm, Row, Run, controller_of
-from tests.drill.watching import ALTER_CONFIGS, DESCRIBE_CONFIGS, LIST_REASSIGNMENTS, METADATA, Cut
+from tests.drill.reassignment_proxy import ALTER_CONFIGS, DESCRIBE_CONFIGS, LIST_REASSIGNMENTS, METADATA, Cut
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
 
@@ -35,7 +35,7 @@ def cut(run: Run, api: int, brokers: Collection[int], *, times: int | None = Non
 def unread(run: Run, api: int, brokers: Collection[int]) -> None:
     """From between an intent and its request on; nothing is sent until it can be read again."""
     run.process.start("after intent", run.rng.choice((1, 2)), holds=True)
-    run.process.wait_said("at after intent")
+    run.process.wait_for_word("at after intent")
     harm, since_s = cut(run, api, brokers), time.monotonic()
     run.process.tell("go")
     run.wait_until(lambda: harm.hit >= 2, "it asks, and is not answered")
@@ -68,7 +68,7 @@ def throttle_answer_lost(run: Run) -> None:
     """Of the first requests to set it, or to take it away; done or not, each is found out before anything moves."""
     step = "before throttle clear" if run.seed == 5 else "after intent"
     run.process.start(step, holds=True)
-    run.process.wait_said(f"at {step}")
+    run.process.wait_for_word(f"at {step}")
     harm = cut(run, ALTER_CONFIGS, every(run), times=run.rng.choice((1, 3, 5)))
     run.process.tell("go")
     run.wait_until(lambda: harm.hit == harm.times, "its requests are lost")
@@ -91,7 +91,7 @@ def dies_while_held(run: Run, broker: int) -> None:
 def journal_leader_killed(run: Run) -> None:
     run.ends = EITHER
     run.process.start("after intent", run.rng.choice((1, 2)), holds=True)
-    run.process.wait_said("at after intent")
+    run.process.wait_for_word("at after intent")
     topic = f"{run.config['prefix']}.journal"
     known = AdminClient({"bootstrap.servers": run.servers}).list_topics(topic, timeout=30)
     dies_while_held(run, int(known.topics[topic].partitions[0].leader))
@@ -102,7 +102,7 @@ def controller_killed_in_cancel(run: Run) -> None:
     run.process.start("before the cancel", holds=True)
     run.wait_moving()
     assert run.process.command(f"cancel {run.plan.proposal_id}").startswith("done")
-    run.process.wait_said("at before the cancel")
+    run.process.wait_for_word("at before the cancel")
     dies_while_held(run, controller_of(run))
 
 

@@ -22,8 +22,8 @@ from testbed.cluster import EmbeddedCluster
 from testbed.demo.run import demo_settings
 from testbed.demo.workload import ClusterWorkload
 from tests.act.journals import leadership_plan
-from tests.eye import Eye
-from tests.running import Running, wait_for
+from tests.agent_process import Running, wait_for
+from tests.watching_agent import WatchingAgent
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(3_600)]
 
@@ -75,7 +75,7 @@ def test_nothing_is_triggered_or_moved_while_nothing_changes(
     assert agent.process.poll() is None, agent.log.read_text()
     _mended(demo_cluster)
     work.wait_settled()
-    with Eye(demo_settings(demo_cluster, work).settings) as eye:
+    with WatchingAgent(demo_settings(demo_cluster, work).settings) as eye:
         before, cycles = _facts(demo_cluster, eye), len(agent.events("cycle"))
         assert before.acts, "what the scene has wrong was mended by this agent, so it could act"
         time.sleep(QUIET_S)
@@ -105,7 +105,7 @@ def _acts(cluster: EmbeddedCluster) -> tuple[str, ...]:
     return tuple(f"{one.key} {one.seq}" for prefix in ("plan", "batch", "trigger") for one in under(view, prefix))
 
 
-def _facts(cluster: EmbeddedCluster, eye: Eye) -> Facts:
+def _facts(cluster: EmbeddedCluster, eye: WatchingAgent) -> Facts:
     snapshot = eye.look().snapshot
     groups = [group for group in snapshot.groups.values() if not isinstance(group, OtherGroup)]
     topics = AdminClient({"bootstrap.servers": cluster.bootstrap_servers}).list_topics(timeout=30).topics

@@ -13,10 +13,10 @@ import pytest
 from testbed.cluster import ClusterSecurity, ClusterSpec, EmbeddedCluster
 from testbed.cluster import embedded as embedding
 from tests.act.rights import Grants, Right, documented
-from tests.drill.checking import survived
+from tests.drill.drill_checks import survived
 from tests.drill.harness import SEEDS, drilled
 from tests.drill.moves import SLOWLY, Row, Run, journal_topics, running
-from tests.drill.watching import WatchingProxy
+from tests.drill.reassignment_proxy import WatchingProxy
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
 

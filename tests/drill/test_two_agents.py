@@ -11,11 +11,11 @@ import pytest
 from agent.errors import FencedOut
 from testbed.cluster import EmbeddedCluster
 from tests.act.journals import delete_topics, make_topics, new_prefix
-from tests.drill.checking import check
+from tests.drill.drill_checks import check
 from tests.drill.harness import SEEDS, drilled
 from tests.drill.moves import Run, running
 from tests.drill.process import Process
-from tests.drill.watching import WatchingProxy
+from tests.drill.reassignment_proxy import WatchingProxy
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
 
@@ -25,8 +25,8 @@ FROZEN_S = 30.0
 def killed(run: Run, first: Process, second: Process) -> None:
     first.signal(signal.SIGKILL)
     run.clocks.harm_over()
-    second.wait_said("leads")
-    second.wait_said("looked")
+    second.wait_for_word("leads")
+    second.wait_for_word("looked")
     run.clocks.goes_on()
 
 
@@ -34,7 +34,7 @@ def frozen_and_thawed(run: Run, first: Process, second: Process) -> None:
     first.signal(signal.SIGSTOP)
     frozen_at = time.monotonic()
     run.clocks.harm_over()
-    second.wait_said("looked")
+    second.wait_for_word("looked")
     run.clocks.goes_on()
     time.sleep(max(0.0, FROZEN_S - (time.monotonic() - frozen_at)))
     mark = run.proxy.count
@@ -64,9 +64,9 @@ def test_one_acts(fault: str, seed: int, arena: EmbeddedCluster, tmp_path: Path)
         first, second = run.another("one"), run.another("two")
         try:
             first.start()
-            first.wait_said("leads")
+            first.wait_for_word("leads")
             second.start()
-            second.wait_said("stands by")
+            second.wait_for_word("stands by")
             run.wait_moving()
             FAULTS[fault](run, first, second)
             run.process = second

@@ -79,12 +79,12 @@ class Traffic:
             self._stop.wait(len(self._partitions) / _PER_S)
 
     def _send(self, partition: TopicPartition, number: int) -> None:
-        def told(error: Any, _message: Any) -> None:
+        def acknowledged(error: Any, _message: Any) -> None:
             if error is None:
                 self.acked[partition].add(number)
 
         value = _MARK + str(number).encode() + b" " + _PADDING
         try:
-            self._producer.produce(partition.topic, value, partition=partition.partition, on_delivery=told)
+            self._producer.produce(partition.topic, value, partition=partition.partition, on_delivery=acknowledged)
         except BufferError:
             self._producer.poll(0.1)

@@ -34,8 +34,8 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_
         monkeypatch.setattr("sys.argv", ["rackwise", *arguments])
         with pytest.raises(SystemExit) as left:
             main()
-        told = capfd.readouterr()
-        return Done(left.value.code if isinstance(left.value.code, int) else 0, told.out, told.err)
+        printed = capfd.readouterr()
+        return Done(left.value.code if isinstance(left.value.code, int) else 0, printed.out, printed.err)
 
     yield run
     gc.set_threshold(*threshold)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from testbed.cluster import ClusterSpec, EmbeddedCluster
+from tests.agent_process import wait_for
 from tests.command import RACKWISE, ROOT, environment, rackwise
-from tests.running import wait_for
 
 NAME = "team-7.rack-watch"
 

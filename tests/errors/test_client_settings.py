@@ -10,9 +10,9 @@ import pytest
 from config.kafka_client import KafkaClientConfig
 from pipeline.kafka import java_properties, source_options
 from tests.command import ROOT
+from tests.errors.command_rows import ROWS, Command, row_id
 from tests.errors.conftest import Run
-from tests.errors.ended import assert_clean
-from tests.errors.rows import ROWS, Command, row_id
+from tests.errors.error_output import assert_clean
 from tests.wire.fake_broker import FakeBroker
 
 ASKING = [command for command, row in ROWS.items() if row.asks]

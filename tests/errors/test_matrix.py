@@ -20,9 +20,9 @@ from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from tests.builders import Answers
+from tests.errors.command_rows import ROWS, Command, commands, files_of, row_id
 from tests.errors.conftest import Run
-from tests.errors.ended import assert_clean, assert_told
-from tests.errors.rows import ROWS, Command, commands, files_of, row_id
+from tests.errors.error_output import assert_clean, assert_one_error
 from tests.wire.fake_broker import FakeBroker
 
 ASKING = [command for command, row in ROWS.items() if row.asks]
@@ -86,14 +86,14 @@ def test_where_no_broker_listens_every_command_that_asks_ends_with_5(
     run: Run, command: Command, closed_port: str
 ) -> None:
     done = run(*command, *ROWS[command].given, "--bootstrap-servers", closed_port)
-    assert_told(done, 5)
+    assert_one_error(done, 5)
     assert closed_port in done.stderr
     assert "  do:  Check bootstrap.servers and that the brokers run." in done.stderr
 
 
 @pytest.mark.parametrize("command", ASKING, ids=row_id)
 def test_without_brokers_in_the_settings_every_command_that_asks_ends_with_2(run: Run, command: Command) -> None:
-    assert_told(run(*command, *ROWS[command].given), 2)
+    assert_one_error(run(*command, *ROWS[command].given), 2)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_brokers_that_hang_up_on_the_second_client_are_told_without_a_line_of_it
     monkeypatch.setattr("agent.cli.ask.READ_MS", 400)
     with FakeBroker({}) as broker:
         done = run(*command, *ROWS[command].given, "--bootstrap-servers", f"127.0.0.1:{broker.port}")
-    assert_told(done, 5)
+    assert_one_error(done, 5)
 
 
 def test_reassign_status_answers_without_a_journal_that_it_cannot_read_and_says_so(
@@ -134,10 +134,10 @@ def test_a_file_that_cannot_be_used_ends_a_command_with_2_and_none_of_its_bytes(
     where = ("--bootstrap-servers", closed_port) if row.asks else ()
     if made is empty and name in MAY_BE_EMPTY:
         if row.asks:
-            assert_told(run(*command, *row.given, *arguments, *where), 5)
+            assert_one_error(run(*command, *row.given, *arguments, *where), 5)
         return
     done = run(*command, *row.given, *arguments, *where)
-    assert_told(done, 2)
+    assert_one_error(done, 2)
     assert str(path) in done.stderr
 
 
@@ -146,7 +146,7 @@ def test_a_reassignment_file_that_cannot_be_used_is_no_plan(
     run: Run, made: Callable[[Path], Path], tmp_path: Path, closed_port: str
 ) -> None:
     path = made(tmp_path / "given.json")
-    assert_told(run("reassign", "verify", str(path), "--bootstrap-servers", closed_port), 2)
+    assert_one_error(run("reassign", "verify", str(path), "--bootstrap-servers", closed_port), 2)
 
 
 @pytest.mark.parametrize("made", [binary, broken_gzip, missing, of_another_shape], ids=lambda made: made.__name__)
@@ -160,9 +160,9 @@ def test_a_file_that_is_no_journal_is_not_read_as_an_empty_one(
         first, *others = done.stderr.splitlines()
         assert first.startswith("no journal: There is no journal file ")
         done = done._replace(stderr="\n".join(others))
-        assert_told(done, 5)
+        assert_one_error(done, 5)
         return
-    assert_told(done, 2)
+    assert_one_error(done, 2)
 
 
 @pytest.mark.parametrize("command", [("optimize",), ("assign",)], ids=row_id)
@@ -173,14 +173,14 @@ def test_standard_input_that_is_no_problem_is_told(
     (tmp_path / "stdin").write_bytes(given)
     with (tmp_path / "stdin").open() as stdin:
         monkeypatch.setattr("sys.stdin", stdin)
-        assert_told(run(*command, "-"), 2)
+        assert_one_error(run(*command, "-"), 2)
 
 
 @pytest.mark.parametrize("command", KNOWING, ids=row_id)
 def test_a_name_that_is_not_there_ends_a_command_with_2(run: Run, command: Command, look: Path) -> None:
     row = ROWS[command]
     replay = ("--replay", str(look)) if "replay" in row.reads else ()
-    assert_told(run(*command, *row.unknown, *replay), 2)
+    assert_one_error(run(*command, *row.unknown, *replay), 2)
 
 
 @pytest.fixture
@@ -209,7 +209,7 @@ def test_without_the_extra_every_command_of_spark_says_what_to_install(
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr("sys.meta_path", [_Hidden(), *sys.meta_path])
     done = run(*command, *ROWS[command].given)
-    assert_told(done, 2)
+    assert_one_error(done, 2)
     assert "pip install 'rackwise[spark]'" in done.stderr
 
 
@@ -230,7 +230,7 @@ def test_without_java_spark_says_what_to_install(run: Run, monkeypatch: pytest.M
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     done = run("spark", "report", "--out", str(tmp_path / "report"))
-    assert_told(done, 2)
+    assert_one_error(done, 2)
     assert done.stderr.startswith("rackwise: Spark needs Java\n")
 
 
@@ -238,7 +238,7 @@ def test_a_port_that_is_taken_is_told(run: Run) -> None:
     with FakeBroker({}) as broker:
         taken = str(broker.port)
         done = run("run", "--bootstrap-servers", f"127.0.0.1:{taken}", "--set", f"http.port={taken}")
-    assert_told(done, 2)
+    assert_one_error(done, 2)
     assert f"cannot listen on 127.0.0.1:{taken}" in done.stderr
 
 
@@ -267,7 +267,7 @@ def test_a_wrong_use_is_told_in_the_same_form_with_2(
     run: Run, arguments: tuple[str, ...], sentence: str, todo: str
 ) -> None:
     done = run(*arguments)
-    assert_told(done, 2)
+    assert_one_error(done, 2)
     assert done.stderr.splitlines() == [f"rackwise: {sentence}", f"  do:  {todo}"]
 
 
@@ -285,7 +285,7 @@ def test_a_fault_of_its_own_is_one_sentence_and_its_traceback_is_for_those_who_a
 
     monkeypatch.setattr(session, "look_or_replay", broken)
     done = run("status", "--bootstrap-servers", "127.0.0.1:9")
-    assert_told(done, 1)
+    assert_one_error(done, 1)
     assert done.stderr.splitlines() == [
         "rackwise: Internal error of rackwise",
         "  why: ZeroDivisionError: division by zero",
@@ -300,7 +300,7 @@ def test_a_fault_of_its_own_is_one_sentence_and_its_traceback_is_for_those_who_a
 @pytest.mark.parametrize("where", ["/proc/no-such/file", "/"], ids=["no such folder", "a directory"])
 def test_a_file_that_cannot_be_written_is_told(run: Run, where: str, tmp_path: Path) -> None:
     (tmp_path / "cases.json").write_text('{"cases": []}')
-    assert_told(run("assign", str(tmp_path / "cases.json"), "--output", where), 2)
+    assert_one_error(run("assign", str(tmp_path / "cases.json"), "--output", where), 2)
 
 
 def test_an_error_keeps_its_exit_code_with_its_traceback(run: Run, closed_port: str) -> None:

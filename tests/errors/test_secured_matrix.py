@@ -13,9 +13,9 @@ import pytest
 from agent.values.observation import GapCause
 from testbed.cluster import ClusterSecurity, ClusterSpec, EmbeddedCluster
 from tests.command import Done
+from tests.errors.command_rows import ROWS, Command, row_id
 from tests.errors.conftest import Run
-from tests.errors.ended import assert_clean, assert_told
-from tests.errors.rows import ROWS, Command, row_id
+from tests.errors.error_output import assert_clean, assert_one_error
 
 pytestmark = pytest.mark.integration
 
@@ -64,7 +64,7 @@ def login(cluster: EmbeddedCluster, password: str = PASSWORD) -> dict[str, str]:
 @pytest.mark.parametrize("command", ASKING, ids=row_id)
 def test_a_wrong_password_ends_every_command_with_2(secured: EmbeddedCluster, asked: Asked, command: Command) -> None:
     done = asked(command, secured.bootstrap_servers, login(secured, "wrong"))
-    assert_told(done, 2)
+    assert_one_error(done, 2)
     assert f"refused user '{USER}'" in done.stderr
     assert "wrong" not in done.stderr, "a password is not shown"
 
@@ -74,7 +74,7 @@ def test_no_tls_where_brokers_want_it_ends_every_command_with_2(
     secured: EmbeddedCluster, asked: Asked, command: Command
 ) -> None:
     done = asked(command, secured.bootstrap_servers, {})
-    assert_told(done, 2)
+    assert_one_error(done, 2)
     assert "requires TLS" in done.stderr
 
 
@@ -85,7 +85,7 @@ def test_tls_where_brokers_have_none_ends_every_command_with_5_and_names_the_set
     """A listener in plain text hangs up on the greeting, as a broker does that ends just now."""
     plain = f"127.0.0.1:{secured._members.manifest.members[0].node.internal_port}"
     done = asked(command, plain, login(secured))
-    assert_told(done, 5)
+    assert_one_error(done, 5)
     assert "its listener may be one in plain text (security.protocol)" in done.stderr
 
 
@@ -94,7 +94,7 @@ def test_without_a_right_what_rests_on_a_topic_ends_with_2_and_names_it(
     secured: EmbeddedCluster, asked: Asked, command: Command
 ) -> None:
     done = asked(command, secured.bootstrap_servers, login(secured))
-    assert_told(done, 2)
+    assert_one_error(done, 2)
     assert "may not use topic rackwise." in done.stderr
 
 
@@ -113,5 +113,5 @@ def test_a_topic_that_no_agent_has_made_is_named_and_is_not_an_empty_answer(
     secured: EmbeddedCluster, asked: Asked, command: Command
 ) -> None:
     done = asked(command, secured.bootstrap_servers, secured.client_properties("admin"))
-    assert_told(done, 2)
+    assert_one_error(done, 2)
     assert "rackwise: There is no topic rackwise." in done.stderr

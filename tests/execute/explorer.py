@@ -15,13 +15,13 @@ from random import Random
 from typing import Any, NamedTuple, cast
 
 from tests.execute.invariants import all_ended, broken
-from tests.execute.system import Left, Scenario, System
-from tests.execute.world import World
+from tests.execute.model_steps import Transitions
+from tests.execute.model_system import Left, Scenario, System
 
 Packed = tuple[int, ...]
 
 
-class Found(NamedTuple):
+class Exploration(NamedTuple):
     """What an exploration found."""
 
     states: int
@@ -31,53 +31,53 @@ class Found(NamedTuple):
     trace: tuple[str, ...] = ()
 
 
-def explore(scenario: Scenario, most: int, *, walks: bool = True) -> Found:
+def explore(scenario: Scenario, most: int, *, walks: bool = True) -> Exploration:
     """Look at up to that many states; with ``walks`` also whether each of them leads to an end once faults stop."""
-    world, numbers = World(scenario), Numbers()
-    parents: dict[Packed, tuple[Packed | None, str]] = {numbers.pack(world.start()): (None, "start")}
+    transitions, numbers = Transitions(scenario), Numbers()
+    parents: dict[Packed, tuple[Packed | None, str]] = {numbers.pack(transitions.start()): (None, "start")}
     queue = deque(parents)
     ending: set[Packed] = set()
     while queue:
         packed = queue.popleft()
         system = numbers.unpack(packed)
-        violation = broken(system, scenario) or (_walk(world, numbers, system, ending) if walks else "")
+        violation = broken(system, scenario) or (_walk(transitions, numbers, system, ending) if walks else "")
         if violation:
-            return Found(len(parents), complete=False, violation=violation, trace=_trace(parents, packed))
+            return Exploration(len(parents), complete=False, violation=violation, trace=_trace(parents, packed))
         if len(parents) >= most:
             continue
-        for label, following in world.following(system):
+        for label, following in transitions.following(system):
             key = numbers.pack(following)
             if key not in parents:
                 parents[key] = (packed, label)
                 queue.append(key)
-    return Found(len(parents), complete=len(parents) < most)
+    return Exploration(len(parents), complete=len(parents) < most)
 
 
-def wander(scenario: Scenario, seed: int, runs: int, longest: int = 400) -> Found:
+def wander(scenario: Scenario, seed: int, runs: int, longest: int = 400) -> Exploration:
     """Go that many random ways, each as long as something may happen; reaches what lies too deep for `explore`."""
-    random, world, numbers = Random(seed), World(scenario), Numbers()
+    random, transitions, numbers = Random(seed), Transitions(scenario), Numbers()
     known: set[Packed] = set()
     ending: set[Packed] = set()
     for _ in range(runs):
-        system, trace = world.start(), ["start"]
+        system, trace = transitions.start(), ["start"]
         for _ in range(longest):
             violation = broken(system, scenario)
             if violation:
-                return Found(len(known), complete=False, violation=violation, trace=tuple(trace))
+                return Exploration(len(known), complete=False, violation=violation, trace=tuple(trace))
             known.add(numbers.pack(system))
-            ways = list(world.following(system))
+            ways = list(transitions.following(system))
             if not ways or all(after == system for _, after in ways):
                 break
             # Faults are rare, so that they also happen late.
             weights = [8 if after.left == system.left else 1 for _, after in ways]
             label, system = random.choices(ways, weights)[0]
             trace.append(label)
-        if violation := _walk(world, numbers, system, ending):
-            return Found(len(known), complete=False, violation=violation, trace=tuple(trace))
-    return Found(len(known), complete=False)
+        if violation := _walk(transitions, numbers, system, ending):
+            return Exploration(len(known), complete=False, violation=violation, trace=tuple(trace))
+    return Exploration(len(known), complete=False)
 
 
-def _walk(world: World, numbers: Numbers, start: System, ending: set[Packed]) -> str:
+def _walk(transitions: Transitions, numbers: Numbers, start: System, ending: set[Packed]) -> str:
     """Empty when this leads to an end once faults stop; ``ending`` keeps what does."""
     path: dict[Packed, None] = {}
     # What could still have happened makes no difference now that nothing does.
@@ -88,11 +88,11 @@ def _walk(world: World, numbers: Numbers, start: System, ending: set[Packed]) ->
             return "it never ends"
         path[packed] = None
         system = numbers.unpack(packed)
-        if violation := broken(system, world.scenario):
+        if violation := broken(system, transitions.scenario):
             return violation
-        following = next(world.fair(system), None)
+        following = next(transitions.fair(system), None)
         if following is None:
-            if not all_ended(system, world.scenario):
+            if not all_ended(system, transitions.scenario):
                 return "the plan was forgotten"
             break
         packed = numbers.pack(following)

@@ -24,8 +24,8 @@ from agent.values.reassignment import (
 )
 from agent.values.throttles import OpType, ThrottleChange, ThrottleResource
 from assignors.problem import TopicPartition
-from tests.execute.abstract import Cluster, Part
-from tests.execute.system import Scenario, System
+from tests.execute.abstract_cluster import Cluster, Part
+from tests.execute.model_system import Scenario, System
 
 FOREIGN_RATE = "7"
 """What other people set in the middle of it."""
@@ -167,9 +167,9 @@ def _replicas(system: System, scenario: Scenario) -> Iterator[str]:
         for target in end.targets:
             part = system.cluster.parts[target.id.partition]
             allowed[target.id] = _after(end, target, allowed.get(target.id))
-            said = target.id in (moved_of(end) or ())
-            if part.topic_id == "id" and not shared and said is not (part.replicas == target.after):
-                yield f"{target.id} has the replicas {part.replicas}, and its plan says that it moved: {said}"
+            says_moved = target.id in (moved_of(end) or ())
+            if part.topic_id == "id" and not shared and says_moved is not (part.replicas == target.after):
+                yield f"{target.id} has the replicas {part.replicas}, and its plan says that it moved: {says_moved}"
     for id_, replicas in allowed.items():
         part = system.cluster.parts[id_.partition]
         if part.topic_id != "id":

@@ -37,7 +37,7 @@ from agent.journal.leader import LeaderEntry, leader_write
 from agent.journal.record_trust import JournalKey
 from agent.values.journal import JournalState
 from agent.values.limits import Limits
-from tests.execute.test_obey import MOVE, STANDING, TWO, Wish, ask, done, plan
+from tests.execute.commands import MOVE, STANDING, TWO, InboxEntry, ask, done, plan
 from tests.journals import journal
 from tests.snapshots import NOW_MS
 
@@ -61,7 +61,7 @@ def wish(
     by: CommandSigner | None = None,
     cluster: str = CLUSTER,
     **more: Any,
-) -> Wish:
+) -> InboxEntry:
     about = None if verb in (CommandVerb.PAUSE, CommandVerb.RESUME) else MOVE
     one = ask(verb, about, **more)
     value = one.value if by is None else signed(one.value, by, cluster)
@@ -69,12 +69,12 @@ def wish(
 
 
 def obeyed(
-    *wishes: Wish, view: JournalState = VIEW, limits: Limits = LIMITS, people: Mapping[str, Any] = {}
+    *wishes: InboxEntry, view: JournalState = VIEW, limits: Limits = LIMITS, people: Mapping[str, Any] = {}
 ) -> CommandEffects:
     return apply_commands(wishes, view, STANDING, limits, NOW_MS, people=people)
 
 
-def answer(one: Wish, view: JournalState = VIEW, **more: Any) -> LeaderAnswer:
+def answer(one: InboxEntry, view: JournalState = VIEW, **more: Any) -> LeaderAnswer:
     return done(obeyed(one, view=view, **more), view, one.id)
 
 
@@ -135,7 +135,7 @@ UNPROVEN = [
 
 
 @pytest.mark.parametrize(("one", "doubt"), UNPROVEN)
-def test_where_people_have_keys_nothing_is_set_going_without_one(one: Wish, doubt: str) -> None:
+def test_where_people_have_keys_nothing_is_set_going_without_one(one: InboxEntry, doubt: str) -> None:
     found = answer(one, people=PEOPLE)
     assert (found.done, "needs a command signed by a person of approve.people" in found.sentence) == (False, True)
     assert doubt in found.sentence
@@ -163,7 +163,7 @@ def test_no_part_of_a_signed_command_can_be_changed(field: str) -> None:
 
 @given(st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=5), max_size=4), st.text(max_size=80))
 def test_made_up_signatures_prove_nothing(value: dict[str, Any], code: str) -> None:
-    one = Wish("c1", {**value, "signer": "ann", "code": code}, ask(CommandVerb.PAUSE).after)
+    one = InboxEntry("c1", {**value, "signer": "ann", "code": code}, ask(CommandVerb.PAUSE).after)
     assert sender_of(one, PEOPLE, CLUSTER).person is None
 
 

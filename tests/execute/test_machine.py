@@ -25,8 +25,8 @@ from agent.execute.reassign.messages import (
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
 from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentRecords
 from agent.values.throttles import SeenThrottle, ThrottleResource
-from tests.execute.abstract import Cluster, a_part, carried_out, lost, seen_of
-from tests.execute.live import MOVE, ORDER, POLICY, Live
+from tests.execute.abstract_cluster import Cluster, a_part, carried_out, lost, view_of
+from tests.execute.live_machine import MOVE, ORDER, POLICY, Live
 
 
 def test_a_move_is_throttled_sent_cleared_and_told():
@@ -40,7 +40,7 @@ def test_a_move_is_throttled_sent_cleared_and_told():
     assert live.finished == [FinishPlan("p", PlanState.DONE, "1 partition moved as planned")]
     assert live.state.idle
     assert "batch 1: 1 partition, 1.0 kB to copy; most to broker 3: 1.0 kB; 100 s at 10 B/s" in [
-        say.sentence for say in live.said
+        say.sentence for say in live.notices
     ]
 
 
@@ -78,12 +78,12 @@ def test_what_is_stuck_is_named_re_paced_once_and_then_cancelled():
 
 def test_a_move_whose_progress_is_unknown_is_not_taken_for_one_that_stands_still():
     live = Live()
-    live.look_as = lambda cluster: seen_of(cluster)._replace(bytes=())
+    live.look_as = lambda cluster: view_of(cluster)._replace(bytes=())
     live.wait(3_000)
     assert live.kinds() == ["AlterThrottles", "AlterReassignments"]
     assert not live.alarms()
     assert "1 partition moving; the progress of t-0 is unknown: log dirs did not answer" in live.sentences()
-    live.look_as = seen_of
+    live.look_as = view_of
     live.wait(295)
     assert not live.alarms(), "its time begins when it is known"
     live.wait(10)
@@ -94,7 +94,7 @@ def test_a_copy_that_is_whole_or_on_a_broker_that_is_down_needs_no_size():
     live = Live(ReassignmentPlan("p", (MOVE._replace(before=(1, 2), after=(3, 4)),)), up=frozenset({1, 2, 3, 4}))
     part = live.cluster.parts[0]
     live.cluster = lost(live.cluster._replace(parts=(part._replace(isr=frozenset({1, 2, 3})),)), 4)
-    live.look_as = lambda cluster: seen_of(cluster)._replace(bytes=())
+    live.look_as = lambda cluster: view_of(cluster)._replace(bytes=())
     live.wait(10)
     assert "progress of t-0 is unknown" not in live.sentences()
 
@@ -190,7 +190,7 @@ def test_a_throttle_that_cannot_be_set_ends_the_plan_before_anything_moves():
 
 def test_a_rate_for_the_whole_cluster_stays_and_is_told():
     default = SeenThrottle(ThrottleResource(broker=1), LEADER_RATE, None, "500")
-    live = Live(look_as=lambda cluster: seen_of(cluster)._replace(throttles=(default,)))
+    live = Live(look_as=lambda cluster: view_of(cluster)._replace(throttles=(default,)))
     assert f"{LEADER_RATE} of broker 1 stays 500, which rackwise did not set" in live.sentences()
 
 

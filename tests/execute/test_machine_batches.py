@@ -23,8 +23,8 @@ from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LE
 from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentRecords
 from agent.values.throttles import SeenThrottle, ThrottleResource
 from assignors.problem import TopicPartition
-from tests.execute.abstract import a_part, begun, carried_out, lost, seen_of
-from tests.execute.live import MOVE, ORDER, OTHER, P0, POLICY, TOPIC_T, Live
+from tests.execute.abstract_cluster import a_part, begun, carried_out, lost, view_of
+from tests.execute.live_machine import MOVE, ORDER, OTHER, P0, POLICY, TOPIC_T, Live
 
 
 def test_what_the_controller_has_acknowledged_is_not_sent_again_while_brokers_lag_behind():
@@ -38,7 +38,7 @@ def test_what_the_controller_has_acknowledged_is_not_sent_again_while_brokers_la
         return after, RequestDone((*answer.results, RequestResult(second, RequestFate.RETRY, "NOT_CONTROLLER")))
 
     def behind(cluster):
-        return seen_of(cluster._replace(parts=(a_part(1, 2), a_part(1, 2))))
+        return view_of(cluster._replace(parts=(a_part(1, 2), a_part(1, 2))))
 
     live = Live(ReassignmentPlan("p", (MOVE, MOVE._replace(id=second))), answer_as=half, look_as=behind)
     live.answer_as = carried_out
@@ -58,7 +58,7 @@ def test_a_batch_of_which_a_part_was_acknowledged_is_not_given_up_while_another_
         return after, RequestDone((*answer.results, RequestResult(OTHER.id, RequestFate.RETRY, "NOT_CONTROLLER")))
 
     def behind(cluster):
-        seen = seen_of(cluster._replace(parts=(a_part(1, 2), a_part(1, 2))))
+        seen = view_of(cluster._replace(parts=(a_part(1, 2), a_part(1, 2))))
         return seen._replace(moves=(foreign,)) if live_acts else seen
 
     live_acts: list[object] = []
@@ -109,7 +109,7 @@ def test_bytes_of_another_partition_on_the_same_broker_are_no_progress_of_a_stuc
 
     def growing(cluster):
         copied[0] += 1
-        seen = seen_of(cluster)
+        seen = view_of(cluster)
         sizes = tuple((id_, broker, copied[0] if id_ == OTHER.id else size) for id_, broker, size in seen.bytes)
         return seen._replace(bytes=sizes)
 
@@ -230,14 +230,14 @@ def test_what_is_stuck_gets_twice_its_rate_and_the_former_one_is_remembered():
     assert live.journal.batches[0].rate_bytes_per_s == 10
     rates = {(debt.ours, debt.formerly) for debt in live.journal.debts if debt.key in (LEADER_RATE, FOLLOWER_RATE)}
     assert rates == {("10", "5")}
-    assert "batch 1: 1 partition moving" in [say.sentence for say in live.said]
+    assert "batch 1: 1 partition moving" in [say.sentence for say in live.notices]
 
 
 def test_a_replica_that_comes_into_sync_is_progress():
     """Of two copies one is whole after a while; no byte is read meanwhile."""
     live = Live(ReassignmentPlan("p", (MOVE._replace(after=(3, 4)),)), up=frozenset({1, 2, 3, 4}))
-    live.look_as = lambda cluster: seen_of(cluster)._replace(
-        bytes=tuple((id_, broker, 7) for id_, broker, _ in seen_of(cluster).bytes)
+    live.look_as = lambda cluster: view_of(cluster)._replace(
+        bytes=tuple((id_, broker, 7) for id_, broker, _ in view_of(cluster).bytes)
     )
     live.wait(200)
     (part,) = live.cluster.parts
@@ -287,7 +287,7 @@ def test_a_request_that_never_takes_effect_is_repeated_a_few_times_and_then_give
 
 def test_a_topic_made_anew_hides_nothing_that_is_unknown_of_the_next_partition():
     def half_seen(cluster):
-        seen = seen_of(cluster)
+        seen = view_of(cluster)
         first, second = seen.partitions
         return seen._replace(partitions=(first._replace(topic_id="other"), second._replace(min_isr=None)))
 
@@ -304,7 +304,7 @@ def test_nothing_is_sent_while_a_throttle_that_an_earlier_look_still_showed_is_n
 
     def late(cluster):
         looks[0] += 1
-        seen = seen_of(cluster)
+        seen = view_of(cluster)
         former = (
             SeenThrottle(TOPIC_T, FOLLOWER_REPLICAS, "0:3"),
             SeenThrottle(TOPIC_T, LEADER_REPLICAS, "0:1,0:2"),

@@ -24,13 +24,13 @@ from agent.values.kafka import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentTarget
 from agent.values.throttles import ThrottleResource
 from assignors.problem import TopicPartition
-from tests.execute.abstract import a_part, carried_out, lost, seen_of
-from tests.execute.live import MOVE, ORDER, P0, POLICY, TOPIC_T, Live
+from tests.execute.abstract_cluster import a_part, carried_out, lost, view_of
+from tests.execute.live_machine import MOVE, ORDER, P0, POLICY, TOPIC_T, Live
 
 
 def test_what_others_move_is_named_and_waited_for():
     foreign = ReassignmentView(TopicPartition("u", 7), (1, 2, 3), (3,), (1,))
-    live = Live(look_as=lambda cluster: seen_of(cluster)._replace(moves=(foreign,)))
+    live = Live(look_as=lambda cluster: view_of(cluster)._replace(moves=(foreign,)))
     live.wait(10)
     assert live.acts == []
     assert "no new batch: 1 partition moved by another tool, u-7 first" in live.sentences()
@@ -58,7 +58,7 @@ def test_what_others_move_is_named_and_waited_for():
     ],
 )
 def test_what_is_not_known_holds_a_batch(change, sentence):
-    live = Live(look_as=lambda cluster: seen_of(cluster)._replace(**change))
+    live = Live(look_as=lambda cluster: view_of(cluster)._replace(**change))
     live.wait(10)
     assert live.acts == []
     assert sentence in live.sentences()
@@ -100,13 +100,13 @@ def test_what_is_not_read_between_the_announcement_and_the_request_is_not_taken_
 
     live = Live(min_isr=3, answer_as=loses)  # nothing begins yet
     live.cluster = live.cluster._replace(min_isr=1)
-    live.look_as = lambda cluster: seen_of(cluster) if not live.acts else blind(seen_of(cluster), **hidden)
+    live.look_as = lambda cluster: view_of(cluster) if not live.acts else blind(view_of(cluster), **hidden)
     live.wait(40)
     assert set(live.kinds()) == {"AlterThrottles"}
     assert not live.cluster.parts[0].moving
     assert why in live.sentences() or why in [batch.sentence for batch in live.journal.batches]
     assert not live.finished
-    live.look_as = seen_of
+    live.look_as = view_of
     lost.clear()
     live.wait(40)
     assert {key for _, key, _ in live.cluster.settings} >= {FOLLOWER_REPLICAS, LEADER_REPLICAS}
@@ -115,7 +115,7 @@ def test_what_is_not_read_between_the_announcement_and_the_request_is_not_taken_
 
 def test_a_leader_that_brokers_do_not_agree_about_cancels_nothing():
     live = Live()
-    live.look_as = lambda cluster: blind(seen_of(cluster), **LEADERLESS)
+    live.look_as = lambda cluster: blind(view_of(cluster), **LEADERLESS)
     live.wait(120)
     assert "CancelReassignments" not in live.kinds()
     assert live.cluster.parts[0].moving
@@ -150,11 +150,11 @@ def test_a_request_is_not_repeated_while_it_would_not_be_begun(holds, why):
 
     live = Live(ReassignmentPlan("p", (MOVE, MOVE._replace(id=second))), answer_as=half)
     assert [part.moving for part in live.cluster.parts] == [True, False]
-    live.answer_as, live.look_as = carried_out, lambda cluster: blind(seen_of(cluster), **holds)
+    live.answer_as, live.look_as = carried_out, lambda cluster: blind(view_of(cluster), **holds)
     live.wait(50)
     assert live.kinds().count("AlterReassignments") == 1
     assert f"batch 1: 1 partition not moving yet: {why}" in live.sentences()
-    live.look_as = seen_of
+    live.look_as = view_of
     live.wait(5)
     assert [part.moving for part in live.cluster.parts] == [True, True]
 
@@ -167,14 +167,14 @@ def test_what_was_sent_and_did_not_begin_is_given_up_while_nothing_may_begin():
 
     foreign = ReassignmentView(TopicPartition("u", 7), (1, 2, 3), (3,), (1,))
     live = Live(answer_as=lost_on_the_way)
-    live.answer_as, live.look_as = carried_out, lambda cluster: seen_of(cluster)._replace(moves=(foreign,))
+    live.answer_as, live.look_as = carried_out, lambda cluster: view_of(cluster)._replace(moves=(foreign,))
     live.wait(8)
     assert live.journal.batches[0].state is BatchState.SENT, "it may still take effect"
     live.wait(10)
     (batch,) = live.journal.batches
     assert (batch.state, batch.sendings, batch.ends) == (BatchState.CLOSED, 1, ())
     assert live.cluster.settings == ()
-    live.look_as = seen_of
+    live.look_as = view_of
     live.wait(5)
     assert live.cluster.parts[0].moving
     assert [batch.number for batch in live.journal.batches] == [1, 2]
@@ -183,7 +183,7 @@ def test_what_was_sent_and_did_not_begin_is_given_up_while_nothing_may_begin():
 def test_a_plan_does_not_end_well_on_a_leader_that_is_not_known():
     live = Live()
     live.catch_up()
-    live.look_as = lambda cluster: blind(seen_of(cluster), **LEADERLESS)
+    live.look_as = lambda cluster: blind(view_of(cluster), **LEADERLESS)
     live.wait(20)
     assert not live.finished
     assert "the leader of t-0 is unknown" in live.sentences()
@@ -260,20 +260,20 @@ def test_what_is_held_by_refusals_can_be_cancelled():
 )
 def test_a_throttle_that_brokers_show_late_is_removed_when_its_batch_is_withdrawn(ends, late_s):
     """Two looks in a row, right after the answer and right after the withdrawal, do not show it yet."""
-    live = Live(look_as=lambda cluster: seen_of(cluster)._replace(partitions=()))
+    live = Live(look_as=lambda cluster: view_of(cluster)._replace(partitions=()))
 
     def held_while_set(cluster, asked):
         live.state = step(live.state, ends, POLICY)[0]
         return carried_out(cluster, asked)
 
-    live.look_as = lambda cluster: seen_of(cluster)._replace(throttles=())
+    live.look_as = lambda cluster: view_of(cluster)._replace(throttles=())
     live.answer_as = held_while_set
     while not live.closed:
         live.wait(0.5)
     assert [batch.sendings for batch in live.closed] == [0]
     assert live.cluster.settings, "it is set"
     live.wait(late_s)
-    live.look_as = seen_of
+    live.look_as = view_of
     live.answer_as = carried_out
     live.wait(30)
     assert (live.cluster.settings, live.journal.debts) == ((), ())
@@ -320,7 +320,7 @@ def test_a_min_isr_above_the_replicas_holds_nothing_that_adds_no_copy_or_that_no
     reordered.wait(5)
     assert reordered.kinds()[0] == "AlterReassignments"
     monkeypatch.setattr(
-        "tests.execute.live.POLICY", POLICY._replace(limits=replace(POLICY.limits, min_isr_guard=False))
+        "tests.execute.live_machine.POLICY", POLICY._replace(limits=replace(POLICY.limits, min_isr_guard=False))
     )
     unguarded = Live(min_isr=3)
     unguarded.wait(5)

@@ -15,8 +15,8 @@ from agent.execute.reassign.messages import (
     RequestResult,
 )
 from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentTarget
-from tests.execute.abstract import a_part, carried_out, seen_of
-from tests.execute.live import MOVE, OTHER, P0, Live
+from tests.execute.abstract_cluster import a_part, carried_out, view_of
+from tests.execute.live_machine import MOVE, OTHER, P0, Live
 
 
 def two(*events: object, first: ReassignmentTarget = MOVE, second: ReassignmentTarget = OTHER) -> Live:
@@ -51,8 +51,8 @@ def test_a_plan_that_waits_is_not_in_the_way_of_the_next_one(held):
 
 def test_a_plan_that_cannot_be_seen_or_whose_broker_is_down_is_not_in_the_way_of_the_next_one():
     blinded = two()
-    blinded.look_as = lambda cluster: seen_of(cluster)._replace(
-        partitions=tuple(it for it in seen_of(cluster).partitions if it.id != P0)
+    blinded.look_as = lambda cluster: view_of(cluster)._replace(
+        partitions=tuple(it for it in view_of(cluster).partitions if it.id != P0)
     )
     blinded.wait(20)
     assert [part.moving for part in blinded.cluster.parts] == [False, True]
@@ -64,7 +64,7 @@ def test_a_plan_that_cannot_be_seen_or_whose_broker_is_down_is_not_in_the_way_of
 def test_each_plan_says_once_what_it_waits_for():
     live = two(BatchPermission(begin=True, held=(("p", "t is excluded"), ("q", "outside the windows"))))
     live.wait(60)
-    told = [(say.proposal_id, say.sentence) for say in live.said]
+    told = [(say.proposal_id, say.sentence) for say in live.notices]
     assert told.count(("p", "no new batch: t is excluded")) == 1
     assert told.count(("q", "no new batch: outside the windows")) == 1
 

@@ -11,10 +11,10 @@ from agent.values.kafka import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from agent.values.reassignment import ReassignmentPlan, ReassignmentTarget
 from agent.values.throttles import ThrottleResource
 from assignors.problem import TopicPartition
-from tests.execute import bugs
-from tests.execute.abstract import Cluster, a_part
-from tests.execute.explorer import Found, explore, wander
-from tests.execute.system import Left, Scenario
+from tests.execute import seeded_bugs as bugs
+from tests.execute.abstract_cluster import Cluster, a_part
+from tests.execute.explorer import Exploration, explore, wander
+from tests.execute.model_system import Left, Scenario
 
 DRILL_STATES = int(os.environ.get("RACKWISE_MODEL_STATES", "1100000"))
 """Of each of five worlds."""
@@ -333,7 +333,7 @@ def test_a_slow_journal_only_delays():
     assert sound(explore(moving(Left(delays=8)), most=20_000))
 
 
-def sound(found: Found) -> bool:
+def sound(found: Exploration) -> bool:
     """True when nothing was broken; else it shows the way there."""
     if found.violation:
         print(found.violation, *found.trace, sep="\n")

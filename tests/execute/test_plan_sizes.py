@@ -27,11 +27,11 @@ from agent.values.reassignment import InvalidProposalError, PlanState, Reassignm
 from agent.values.verdict import Allow, HoldReason
 from assignors.problem import TopicPartition
 from tests.docs.schemas import journal_schema
-from tests.execute.test_obey import LIMITS, MOVE, STANDING, TARGET, ask, done, in_journal, plan
-from tests.guarded import EMPTY_JOURNAL, held, limits_of, only
+from tests.execute.commands import LIMITS, MOVE, STANDING, TARGET, ask, done, in_journal, plan
+from tests.guard.acting import EMPTY_JOURNAL, held, limits_of, only
+from tests.guard.test_judge import shared
 from tests.journals import journal
 from tests.snapshots import NOW_MS
-from tests.test_guard import shared
 
 
 def targets(count: int, replicas: int = 2) -> tuple[ReassignmentTarget, ...]:

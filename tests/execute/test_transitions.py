@@ -23,7 +23,7 @@ from agent.values.kafka import LEADER_REPLICAS
 from agent.values.reassignment import Batch, BatchState, PlanState, ReassignmentPlan, ReassignmentRecords, ThrottleDebt
 from agent.values.throttles import ThrottleResource
 from assignors.problem import TopicPartition
-from tests.execute.live import MOVE, OTHER, P0, POLICY, Live
+from tests.execute.live_machine import MOVE, OTHER, P0, POLICY, Live
 
 PAUSED = ReassignmentPlan("p", (MOVE,), PlanState.ELECTING, paused=True, elections=2, heard="c1")
 
@@ -133,6 +133,6 @@ def test_what_is_not_accepted_and_what_changes_nothing_is_not_in_the_way_of_the_
     )
     live.tell(TimePassed(60_000))
     assert [(plan.proposal_id, plan.paused) for plan in live.journal.plans] == [("p", False), ("q", True)]
-    told = {say.sentence: say.alarm for say in live.said}
+    told = {say.sentence: say.alarm for say in live.notices}
     assert told["p is not accepted: it was accepted before"] is False
     assert told[f"{PlanCommand.RESUME} gone: nothing to do"] is False

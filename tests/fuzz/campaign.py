@@ -78,10 +78,10 @@ def run_round(target: Target, seed: int, made: int = ROUND) -> tuple[Round, tupl
     crashes = sum(1 for finding in findings if not finding.what.startswith("slow"))
     cpu_s = time.process_time() - began
     inputs = made * len(target.readers)
-    told = Round(
+    result = Round(
         target.name, seed, inputs, read, crashes, len(findings) - crashes, round(worst_s * 1e3, 1), round(cpu_s, 2)
     )
-    return told, tuple(findings)
+    return result, tuple(findings)
 
 
 def _fed(reader: Reader, batch: Iterable[bytes], findings: list[Finding]) -> Iterator[bool]:
@@ -129,8 +129,8 @@ def read_record(record: Path) -> list[Round]:
     return [Round(**json.loads(line)) for line in lines if line.endswith("\n")]
 
 
-def _line(told: Round) -> str:
-    return json.dumps(told._asdict()) + "\n"
+def _line(result: Round) -> str:
+    return json.dumps(result._asdict()) + "\n"
 
 
 def table(rounds: Sequence[Round]) -> str:
@@ -170,19 +170,19 @@ def campaign(record: Path, names: Sequence[str], inputs: int, processes: int, un
                 promised += ROUND * len(_by_name()[name].readers)
             ended, running = wait(running, return_when=FIRST_COMPLETED)
             for future in ended:
-                told, findings = future.result()
-                file.write(_line(told))
+                result, findings = future.result()
+                file.write(_line(result))
                 file.flush()
                 found += len(findings)
-                _keep(record, told, findings)
+                _keep(record, result, findings)
     return found
 
 
-def _keep(record: Path, told: Round, findings: Sequence[Finding]) -> None:
+def _keep(record: Path, result: Round, findings: Sequence[Finding]) -> None:
     for number, finding in enumerate(findings[:20]):
-        path = record.with_name(f"{told.target.replace(' ', '-')}-{told.seed}-{number}.bin")
+        path = record.with_name(f"{result.target.replace(' ', '-')}-{result.seed}-{number}.bin")
         path.write_bytes(finding.data)
-        print(f"{told.target}, seed {told.seed}: {finding.what} ({path})", file=sys.stderr, flush=True)
+        print(f"{result.target}, seed {result.seed}: {finding.what} ({path})", file=sys.stderr, flush=True)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -197,8 +197,8 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--replay", nargs=2, metavar=("NAME", "SEED"))
     given = parser.parse_args(arguments)
     if given.replay is not None:
-        told, findings = _one(given.replay[0], int(given.replay[1]))
-        print(told, *(finding.what for finding in findings), sep="\n")
+        result, findings = _one(given.replay[0], int(given.replay[1]))
+        print(result, *(finding.what for finding in findings), sep="\n")
         return bool(findings)
     found = 0
     if not given.table:

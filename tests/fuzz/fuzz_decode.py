@@ -67,7 +67,7 @@ def streams(version: int) -> StreamsSubscription:
     )
 
 
-def told(version: int) -> StreamsAssignment:
+def streams_assignment(version: int) -> StreamsAssignment:
     tasks = TASKS if version >= 10 else TASKS[:1]
     return StreamsAssignment(version, 11, tasks, ((tasks[0], IN),), HOSTS, HOSTS, 0, 5)
 
@@ -82,7 +82,9 @@ LAYOUTS = (
     Layout(decode_sticky, encode_sticky, (StickyUserData(IN, 4),)),
     Layout(decode_cooperative_sticky, encode_sticky, (StickyUserData(None, 4), StickyUserData(IN, 4))),
     Layout(decode_subscription_info, encode_subscription_info, tuple(streams(version) for version in range(1, 12))),
-    Layout(decode_assignment_info, encode_assignment_info, tuple(told(version) for version in range(1, 12))),
+    Layout(
+        decode_assignment_info, encode_assignment_info, tuple(streams_assignment(version) for version in range(1, 12))
+    ),
 )
 
 HEALTHY = RawMember(
@@ -91,7 +93,7 @@ HEALTHY = RawMember(
     "client",
     "/10.0.0.1",
     encode_subscription(Subscription(3, ("in",), encode_subscription_info(streams(11)), IN, 4, "r1")),
-    encode_assignment(Assignment(3, IN, encode_assignment_info(told(11)))),
+    encode_assignment(Assignment(3, IN, encode_assignment_info(streams_assignment(11)))),
 )
 
 

@@ -61,11 +61,11 @@ from tests.decode.assignments import to_modified_utf8
 from tests.decode.generate import LAYOUTS, NAMES
 from tests.decode.test_members import ASSIGNMENT, SUBSCRIPTION, assigned, group, member, observation, subscribed
 from tests.fuzz.mutate import mutated, mutated_json
+from tests.memory.test_remember import a_rich_memory
 from tests.record.test_proposals import a_proposal, as_read, step
 from tests.record.test_telemetry import SMALL
 from tests.snapshots import NOW_MS
-from tests.test_memory import a_rich_memory
-from tests.weights.test_codec import BILLING, ORDERS
+from tests.telemetry.test_weights import BILLING, ORDERS
 
 Reader = Callable[[bytes], bool]
 
@@ -152,7 +152,7 @@ def _topics() -> tuple[Target, ...]:
     lives = [record.value or b"" for record in step(dict(step(None, proposal).standing)).records]
     run, _ = a_rich_memory()
     looks = [line for event in observation_to_events(SMALL, run.memory, Limits(), look="l") for line in to_lines(event)]
-    weights = [value for told in (ORDERS, BILLING) for _, value in to_records(told)]
+    weights = [value for reading in (ORDERS, BILLING) for _, value in to_records(reading)]
     return (
         _json("commands", map(json.dumps, commands), _command),
         _json("journal", (*entries, *map(to_bytes, _healthy_plan().values())), _entry, _journal_line, _plans),
@@ -168,9 +168,11 @@ def _command(data: bytes) -> bool:
     found = command_of(data)
     if found is None:
         return False
-    wish = _Wish(found[0], found[1], JournalWrite("command-position", "offset", {"next": 1}))
-    pause = _Wish("next", command_to_json(OperatorCommand("next", CommandVerb.PAUSE, "ann", NOW_MS)), wish.after)
-    obeyed = apply_commands([wish, pause], {}, (a_proposal(),), Limits(), NOW_MS)
+    command = _InboxEntry(found[0], found[1], JournalWrite("command-position", "offset", {"next": 1}))
+    pause = _InboxEntry(
+        "next", command_to_json(OperatorCommand("next", CommandVerb.PAUSE, "ann", NOW_MS)), command.after
+    )
+    obeyed = apply_commands([command, pause], {}, (a_proposal(),), Limits(), NOW_MS)
     expect(
         any(write.key == "pause" and write.value is not None for write in obeyed.writes), "the next one has no answer"
     )
@@ -180,7 +182,7 @@ def _command(data: bytes) -> bool:
     return True
 
 
-class _Wish(NamedTuple):
+class _InboxEntry(NamedTuple):
     id: str
     value: Any
     after: JournalWrite
@@ -258,8 +260,8 @@ def _restart(data: bytes) -> bool:
     return not left_out
 
 
-def _weights(told: Any, data: bytes) -> bool:
-    ((key, _),) = to_records(told)
+def _weights(reading: Any, data: bytes) -> bool:
+    ((key, _),) = to_records(reading)
     kept = read_record(key.encode(), data)
     return kept.problem is None
 
@@ -271,12 +273,12 @@ def _looks() -> tuple[Target, ...]:
     cluster, now_ms = seen.cluster_id, seen.taken_ms
     topic = ORDERS._replace(cluster=cluster, computed_ms=now_ms, to_ms=now_ms)
     group = BILLING._replace(cluster=cluster, computed_ms=now_ms, to_ms=now_ms, group="app")
-    told = [(one.subject.partition("/")[0], pair) for one in (topic, group) for pair in to_records(one)]
+    records_by_kind = [(one.subject.partition("/")[0], pair) for one in (topic, group) for pair in to_records(one)]
     return (
         _json("memory in a look", [memory_to_json(run.memory)], partial(_memory_in, seen, run.limits)),
         *(
             _json(f"weights of a {kind} in a look", [value], partial(_weights_in, seen, run, key))
-            for kind, (key, value) in told
+            for kind, (key, value) in records_by_kind
         ),
     )
 

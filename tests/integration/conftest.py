@@ -11,9 +11,9 @@ from config.settings import Settings
 from testbed.cluster import EmbeddedCluster
 from testbed.demo.run import demo_settings
 from testbed.demo.workload import ClusterWorkload
-from tests.eye import Eye
+from tests.watching_agent import WatchingAgent
 
-EyeOn = Callable[..., Eye]
+EyeOn = Callable[..., WatchingAgent]
 
 
 @pytest.fixture
@@ -23,14 +23,14 @@ def scene_settings(demo_cluster: EmbeddedCluster, work: ClusterWorkload) -> Sett
 
 
 @pytest.fixture
-def eye(scene_settings: Settings) -> Iterator[Eye]:
+def eye(scene_settings: Settings) -> Iterator[WatchingAgent]:
     """A fresh eye on the scene, which remembers nothing yet."""
-    with Eye(scene_settings) as opened:
+    with WatchingAgent(scene_settings) as opened:
         yield opened
 
 
 @pytest.fixture(scope="session")
 def still(demo_cluster: EmbeddedCluster, work: ClusterWorkload) -> Cycle:
     """One cycle on the scene while nobody changes it."""
-    with Eye(demo_settings(demo_cluster, work).settings) as opened:
+    with WatchingAgent(demo_settings(demo_cluster, work).settings) as opened:
         return opened.look(planning=True)

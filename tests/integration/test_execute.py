@@ -21,8 +21,8 @@ from agent.values.journal import JournalState
 from agent.wire.client import WireClient
 from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.act.journals import leadership_plan
+from tests.agent_process import Running, wait_for
 from tests.command import Done, rackwise
-from tests.running import Running, wait_for
 
 TOPIC = "orders"
 CROWDED = [[1, 4, 2], [1, 4, 2], [4, 1, 2], [4, 1, 2]]

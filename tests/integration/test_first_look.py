@@ -17,7 +17,7 @@ from agent.values.snapshot import ConsumerGroup, GroupKind, LagSource, StreamsGr
 from testbed.cluster import EmbeddedCluster
 from testbed.demo.workload import ClusterWorkload
 from testbed.demo.workload.plan import WorkloadFaultKind
-from tests.eye import found, told
+from tests.watching_agent import cycle_text, findings_of
 
 QUESTION_OF = {
     WorkloadFaultKind.REPLICAS_SHARE_RACK: "replicas are spread over racks",
@@ -46,7 +46,7 @@ def test_the_doctor_names_exactly_the_seeded_faults(still: Cycle, work: ClusterW
     }
     checks = diagnose(still.snapshot, still.detection, still.plan or Plan())
     named = {(check.name, who) for check in checks if check.state in WRONG for who in check.who}
-    assert named == seeded, told(still)
+    assert named == seeded, cycle_text(still)
     others = {check.name: check.state for check in checks if check.name not in set(QUESTION_OF.values())}
     assert others.pop("racks are known") is CheckState.UNKNOWN, "a member was put there without a rack"
     assert set(others.values()) == {CheckState.OK}
@@ -87,8 +87,8 @@ def test_the_gap_of_the_kip_848_group_is_found_and_its_owner_advised(still: Cycl
     assert isinstance(group, ConsumerGroup)
     assert (group.assignor, {member.rack.name for member in group.members}) == ("uniform", {"a", "b", "c"})
     assert group.epoch is not None
-    assert bool(found(still, FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM, "group/search")) == (gap > 0)
-    assert found(still, FindingReason.GROUP_KIND_IGNORES_RACKS, "group/search")
+    assert bool(findings_of(still, FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM, "group/search")) == (gap > 0)
+    assert findings_of(still, FindingReason.GROUP_KIND_IGNORES_RACKS, "group/search")
 
 
 def test_a_kip_1071_group_is_described_as_its_application_tells_it(still: Cycle, work: ClusterWorkload) -> None:
@@ -123,7 +123,7 @@ def test_clients_without_a_rack_are_advised_with_the_line_to_set(still: Cycle, g
         if one.reason is ProposalReason.SET_CLIENT_RACK and str(one.subject) == f"group/{group}"
     )
     assert (proposal.kind, proposal.line) == (ProposalKind.ADVISE, "client.rack=<a|b|c>")
-    assert found(still, FindingReason.MEMBER_WITHOUT_RACK, f"group/{group}")
+    assert findings_of(still, FindingReason.MEMBER_WITHOUT_RACK, f"group/{group}")
 
 
 def test_replicas_that_share_a_rack_are_moved_with_as_few_moves_as_there_are_partitions(

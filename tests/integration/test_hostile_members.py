@@ -15,11 +15,11 @@ from agent.values.snapshot import OtherGroup
 from testbed.cluster import EmbeddedCluster
 from testbed.demo.run import demo_settings
 from testbed.demo.workload import ClusterWorkload
-from tests.eye import Eye, told
-from tests.hostile import GOOD, HELD, HOSTILE, Hostile
+from tests.broken_bytes import GOOD, HELD, HOSTILE, Hostile
 from tests.integration.test_first_look import GROUPS
 from tests.observe.live import delete_groups
 from tests.raw_member import RawMember
+from tests.watching_agent import WatchingAgent, cycle_text
 from tests.workload.brokers import admin
 
 pytestmark = pytest.mark.drill  # groups that hang a coordinator: not beside the quick tests of the same cluster
@@ -63,7 +63,7 @@ def beset(demo_cluster: EmbeddedCluster, work: ClusterWorkload, still: Cycle) ->
                     join_timeout_ms=timeout_ms,
                 )
             )
-        eye = stack.enter_context(Eye(settings))
+        eye = stack.enter_context(WatchingAgent(settings))
         eye.look()
         time.sleep(1.5)
         cycle = eye.look(planning=True)
@@ -103,5 +103,5 @@ def test_every_healthy_group_is_reported_as_before(beset: tuple[Cycle, Cycle], s
         }
         assert cycle.detection.assessments[name].gap == still.detection.assessments[name].gap
     subjects = {str(one.subject) for one in cycle.proposals}
-    assert {str(one.subject) for one in still.proposals} <= subjects, told(cycle)
+    assert {str(one.subject) for one in still.proposals} <= subjects, cycle_text(cycle)
     assert cycle.snapshot.gaps == ()

@@ -15,8 +15,8 @@ from testbed.cluster import EmbeddedCluster
 from testbed.demo.workload import ClusterWorkload
 from testbed.demo.workload.consumers import LibrdkafkaMember
 from testbed.demo.workload.plan import GroupProtocol, LibrdkafkaGroupPlan
-from tests.eye import Eye, found, settings_for, told
 from tests.observe.live import delete_groups
+from tests.watching_agent import WatchingAgent, cycle_text, findings_of, settings_for
 from tests.workload.brokers import admin
 
 pytestmark = pytest.mark.integration
@@ -56,16 +56,17 @@ def test_a_group_in_the_middle_of_a_roll_is_said_to_run_mixed_versions(
     plan = LibrdkafkaGroupPlan(group=GROUP, topic="clicks", racks=("a",), protocol=GroupProtocol.RANGE)
     new = LibrdkafkaMember(where, plan, "halfway-new", "a")
     try:
-        with old_member(where, "clicks"), Eye(settings_for(where)) as eye:
+        with old_member(where, "clicks"), WatchingAgent(settings_for(where)) as eye:
             cycle = eye.until(
-                lambda cycle: found(cycle, FindingReason.MIXED_VERSIONS, f"group/{GROUP}"), "a group of mixed versions"
+                lambda cycle: findings_of(cycle, FindingReason.MIXED_VERSIONS, f"group/{GROUP}"),
+                "a group of mixed versions",
             )
     finally:
         new.leave()
         new.join()
         delete_groups(admin(demo_cluster), GROUP)
-    (mixed,) = found(cycle, FindingReason.MIXED_VERSIONS)
+    (mixed,) = findings_of(cycle, FindingReason.MIXED_VERSIONS)
     assert mixed.sentence.endswith("so part of it cannot send a rack, and no version of kafka-python can")
-    (old,) = found(cycle, FindingReason.SUBSCRIPTION_TOO_OLD)
-    assert str(old.subject) == f"group/{GROUP}", told(cycle)
+    (old,) = findings_of(cycle, FindingReason.SUBSCRIPTION_TOO_OLD)
+    assert str(old.subject) == f"group/{GROUP}", cycle_text(cycle)
     assert "no version of kafka-python sends a rack" in old.sentence, "an upgrade would not help"

@@ -13,7 +13,7 @@ from agent.values.finding import FindingReason, FindingSeverity
 from agent.values.proposal import ProposalReason
 from testbed.cluster import ClusterSecurity, ClusterSpec, EmbeddedCluster
 from tests.command import Done, rackwise
-from tests.eye import Eye, found, settings_for, told
+from tests.watching_agent import WatchingAgent, cycle_text, findings_of, settings_for
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +36,12 @@ def by_nobody(odd: EmbeddedCluster) -> Cycle:
 
 def seen_by(cluster: EmbeddedCluster, user: str) -> Cycle:
     kafka = {f"kafka.{name}": value for name, value in cluster.client_properties(user).items()}
-    with Eye(settings_for(cluster.bootstrap_servers, **kafka)) as eye:
+    with WatchingAgent(settings_for(cluster.bootstrap_servers, **kafka)) as eye:
         return eye.look(planning=True)
 
 
 def test_a_broker_without_a_rack_is_found_and_advised(by_admin: Cycle) -> None:
-    (missing,) = found(by_admin, FindingReason.BROKER_RACK_MISSING)
+    (missing,) = findings_of(by_admin, FindingReason.BROKER_RACK_MISSING)
     assert missing.sentence == (
         "broker 3 has no broker.rack, while others are in Hall_A and hall-a: set broker.rack and restart it"
     )
@@ -49,20 +49,20 @@ def test_a_broker_without_a_rack_is_found_and_advised(by_admin: Cycle) -> None:
 
 
 def test_a_rack_in_two_spellings_is_found(by_admin: Cycle) -> None:
-    (spelling,) = found(by_admin, FindingReason.RACK_SPELLING)
+    (spelling,) = findings_of(by_admin, FindingReason.RACK_SPELLING)
     assert "'Hall_A' (brokers) and 'hall-a' (brokers)" in spelling.sentence
 
 
 def test_brokers_that_let_nobody_read_from_a_follower_are_found_and_advised(by_admin: Cycle) -> None:
-    (selector,) = found(by_admin, FindingReason.SELECTOR_NOT_RACK_AWARE)
+    (selector,) = findings_of(by_admin, FindingReason.SELECTOR_NOT_RACK_AWARE)
     assert selector.sentence.startswith("3 brokers (1 to 3) let consumers read from leaders only")
     (advice,) = (one for one in by_admin.proposals if one.reason is ProposalReason.SET_SELECTOR)
     assert advice.line == "replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 
 def test_missing_rights_are_findings_and_never_an_empty_world(by_nobody: Cycle) -> None:
-    rights = found(by_nobody, FindingReason.RIGHTS_MISSING)
-    assert any(one.severity is FindingSeverity.CRITICAL for one in rights), told(by_nobody)
+    rights = findings_of(by_nobody, FindingReason.RIGHTS_MISSING)
+    assert any(one.severity is FindingSeverity.CRITICAL for one in rights), cycle_text(by_nobody)
     sentences = "\n".join(one.sentence for one in rights)
     for right in ("DESCRIBE on topics", "DESCRIBE on groups", "DESCRIBE on the cluster"):
         assert right in sentences, sentences
@@ -70,7 +70,7 @@ def test_missing_rights_are_findings_and_never_an_empty_world(by_nobody: Cycle) 
 
 def test_a_broker_that_does_not_answer_is_a_finding(odd: EmbeddedCluster) -> None:
     kafka = {f"kafka.{name}": value for name, value in odd.client_properties("admin").items()}
-    with Eye(settings_for(odd.bootstrap_servers, **{"observe.call_timeout": "1s"}, **kafka)) as eye:
+    with WatchingAgent(settings_for(odd.bootstrap_servers, **{"observe.call_timeout": "1s"}, **kafka)) as eye:
         eye.look()
         odd.broker(2).freeze()
         try:
@@ -78,9 +78,9 @@ def test_a_broker_that_does_not_answer_is_a_finding(odd: EmbeddedCluster) -> Non
         finally:
             odd.broker(2).thaw()
             odd.wait_ready()
-    missing = found(cycle, FindingReason.PART_MISSING)
-    assert missing, told(cycle)
-    assert any("broker 2" in one.sentence for one in missing), told(cycle)
+    missing = findings_of(cycle, FindingReason.PART_MISSING)
+    assert missing, cycle_text(cycle)
+    assert any("broker 2" in one.sentence for one in missing), cycle_text(cycle)
 
 
 def test_a_client_of_kafka_is_configured_by_its_own_properties_file(odd: EmbeddedCluster, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from testbed.demo.workload.plan import GroupProtocol, LibrdkafkaGroupPlan, LoadP
 from testbed.demo.workload.producers import LoadGenerator
 from testbed.demo.workload.topics import create_topics
 from tests.clients.live import Lab
-from tests.eye import Eye, settings_for
+from tests.watching_agent import WatchingAgent, settings_for
 
 pytestmark = pytest.mark.integration
 
@@ -68,8 +68,8 @@ def java(lab: Lab) -> Iterator[JavaHost]:
 
 
 @pytest.fixture
-def watching(lab: Lab) -> Iterator[Eye]:
-    with Eye(settings_for(lab.bootstrap)) as opened:
+def watching(lab: Lab) -> Iterator[WatchingAgent]:
+    with WatchingAgent(settings_for(lab.bootstrap)) as opened:
         yield opened
 
 
@@ -81,7 +81,7 @@ def topic_of(lab: Lab) -> str:
 # --- consumer groups --------------------------------------------------------------------------------------------
 
 
-def settled_group(eye: Eye, name: str, members: int) -> tuple[Snapshot, ConsumerGroup]:
+def settled_group(eye: WatchingAgent, name: str, members: int) -> tuple[Snapshot, ConsumerGroup]:
     """The group once every partition is read by one of so many members, in two looks one after the other."""
     before: list[Any] = [None]
 
@@ -127,7 +127,7 @@ def elsewhere(predicted: Reads, got: Reads) -> int:
 
 
 @pytest.mark.parametrize("strategy", [pytest.param("range", marks=pytest.mark.drill), "cooperative-sticky"])
-def test_a_java_leader_gives_what_was_predicted(lab: Lab, watching: Eye, strategy: str) -> None:
+def test_a_java_leader_gives_what_was_predicted(lab: Lab, watching: WatchingAgent, strategy: str) -> None:
     name = lab.name(f"foretold-{strategy}")
     limits = Limits(groups={name: GroupLimits(client_software_name="apache-kafka-java")})
     members = [lab.member("java", name, rack, strategy) for rack in RACKS]
@@ -150,7 +150,7 @@ def test_a_java_leader_gives_what_was_predicted(lab: Lab, watching: Eye, strateg
 @pytest.mark.parametrize("protocol", [GroupProtocol.RANGE, GroupProtocol.COOPERATIVE_STICKY])
 @pytest.mark.drill
 def test_a_librdkafka_leader_balances_at_the_cost_that_was_predicted(
-    lab: Lab, watching: Eye, protocol: GroupProtocol
+    lab: Lab, watching: WatchingAgent, protocol: GroupProtocol
 ) -> None:
     _balanced_at_the_cost(lab, watching, "librdkafka", protocol.value, "librdkafka")
 
@@ -158,12 +158,12 @@ def test_a_librdkafka_leader_balances_at_the_cost_that_was_predicted(
 @pytest.mark.parametrize(("client", "assignor"), [("kafka-python", KafkaPythonRange), ("aiokafka", AiokafkaRange)])
 @pytest.mark.drill
 def test_a_python_leader_balances_at_the_cost_that_was_predicted(
-    lab: Lab, watching: Eye, client: str, assignor: Any
+    lab: Lab, watching: WatchingAgent, client: str, assignor: Any
 ) -> None:
     _balanced_at_the_cost(lab, watching, client, [assignor], client)
 
 
-def _balanced_at_the_cost(lab: Lab, eye: Eye, client: str, strategy: Any, software: str) -> None:
+def _balanced_at_the_cost(lab: Lab, eye: WatchingAgent, client: str, strategy: Any, software: str) -> None:
     name = lab.name(f"foretold-{client}")
     limits = Limits(groups={name: GroupLimits(client_software_name=software)})
     plans = [lab.member(client, name, rack, strategy) for rack in RACKS]
@@ -189,7 +189,7 @@ def _balanced_at_the_cost(lab: Lab, eye: Eye, client: str, strategy: Any, softwa
 
 
 @pytest.mark.drill
-def test_a_brokers_uniform_assignor_gives_what_was_predicted(lab: Lab, watching: Eye) -> None:
+def test_a_brokers_uniform_assignor_gives_what_was_predicted(lab: Lab, watching: WatchingAgent) -> None:
     name = lab.name("foretold-uniform")
     plan = LibrdkafkaGroupPlan(group=name, topic=topic_of(lab), racks=RACKS, protocol=GroupProtocol.CONSUMER)
     members = LibrdkafkaGroup(lab.bootstrap, plan)
@@ -241,7 +241,7 @@ def _process_of(java: JavaHost, name: str, instance: str) -> str:
     return next(one["process_id"] for one in java.lags(name)["instances"] if one["id"] == instance)
 
 
-def settled_application(eye: Eye, name: str, processes: int, standbys: int) -> tuple[Snapshot, StreamsGroup]:
+def settled_application(eye: WatchingAgent, name: str, processes: int, standbys: int) -> tuple[Snapshot, StreamsGroup]:
     """The application once all tasks run and all standbys are placed, in two looks one after the other."""
     before: list[Any] = [None]
 
@@ -308,7 +308,7 @@ STRATEGIES = [
 
 @pytest.mark.parametrize(("strategy", "tags"), STRATEGIES)
 def test_an_application_gets_what_was_predicted(
-    lab: Lab, java: JavaHost, watching: Eye, strategy: str, tags: tuple[str, ...]
+    lab: Lab, java: JavaHost, watching: WatchingAgent, strategy: str, tags: tuple[str, ...]
 ) -> None:
     name = lab.name("app")
     own = GroupLimits(
@@ -331,7 +331,7 @@ def test_an_application_gets_what_was_predicted(
 
 
 @pytest.mark.drill
-def test_a_streams_group_gets_what_was_predicted(lab: Lab, java: JavaHost, watching: Eye) -> None:
+def test_a_streams_group_gets_what_was_predicted(lab: Lab, java: JavaHost, watching: WatchingAgent) -> None:
     name = lab.name("streams")
     java.set_group_configs(name, {"streams.num.standby.replicas": "1"})
     with application(lab, java, name, {"group.protocol": "streams"}) as process_of:

@@ -26,9 +26,9 @@ from agent.values.snapshot import ConsumerGroup, RackState
 from config.load import load_settings
 from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.command import rackwise
-from tests.eye import Eye, found, told
+from tests.installed_package import offering
 from tests.observe.live import wait_for
-from tests.plugged import offering
+from tests.watching_agent import WatchingAgent, cycle_text, findings_of
 
 pytestmark = pytest.mark.integration
 
@@ -96,8 +96,8 @@ rack.locator:
 
 
 @pytest.fixture
-def eye(settings_file: Path) -> Iterator[Eye]:
-    with Eye(load_settings(files=[settings_file], environ={}).settings) as opened:
+def eye(settings_file: Path) -> Iterator[WatchingAgent]:
+    with WatchingAgent(load_settings(files=[settings_file], environ={}).settings) as opened:
         yield opened
 
 
@@ -112,23 +112,25 @@ def racks(cycle: Cycle) -> dict[str, str | None]:
 EVERYBODY = {"1": "a", "2": "a", "3": "c", "orders-eu-a": "a", "orders-eu-c": "c"}
 
 
-def test_locators_know_the_racks_of_brokers_and_members_that_tell_none(eye: Eye) -> None:
+def test_locators_know_the_racks_of_brokers_and_members_that_tell_none(eye: WatchingAgent) -> None:
     cycle = eye.look(planning=True)
-    assert racks(cycle) == EVERYBODY, told(cycle)
+    assert racks(cycle) == EVERYBODY, cycle_text(cycle)
     assert all(broker.rack is None for broker in cycle.observation.brokers)
     assert [gap for gap in cycle.snapshot.gaps if gap.part is ObservationPart.RACK_LOCATORS] == []
     (move,) = [one for one in cycle.proposals if one.kind is ProposalKind.REASSIGN]
-    assert str(move.subject) == "topic/orders", told(cycle)
-    (disagree,) = found(cycle, FindingReason.RACK_LOCATORS_DISAGREE)
+    assert str(move.subject) == "topic/orders", cycle_text(cycle)
+    (disagree,) = findings_of(cycle, FindingReason.RACK_LOCATORS_DISAGREE)
     assert disagree.sentence == ("broker 1 has 2 racks by its locators: file knows rack a and is used, command says z")
-    assert found(cycle, FindingReason.MEMBER_WITHOUT_RACK, "group/readers")
-    assert len(found(cycle, FindingReason.BROKER_RACK_MISSING)) == 3
+    assert findings_of(cycle, FindingReason.MEMBER_WITHOUT_RACK, "group/readers")
+    assert len(findings_of(cycle, FindingReason.BROKER_RACK_MISSING)) == 3
     assessment = cycle.detection.assessments["readers"]
     (kafka,) = [row for row in assessment.current if row.measure is LocalityMeasure.KAFKA and row.unit == "partitions"]
     assert (kafka.local, kafka.total, kafka.unknown) == (2, 4, 0), "the member in c is near to nothing"
 
 
-def test_a_recorded_look_gives_the_same_proposals_without_asking_any_locator(eye: Eye, settings_file: Path) -> None:
+def test_a_recorded_look_gives_the_same_proposals_without_asking_any_locator(
+    eye: WatchingAgent, settings_file: Path
+) -> None:
     cycle = eye.look(planning=True)
     events = observation_to_events(cycle.observation, cycle.before, cycle.limits, look="l-1")
     lines = [line for event in events for line in to_lines(event)]
@@ -142,7 +144,9 @@ def test_a_recorded_look_gives_the_same_proposals_without_asking_any_locator(eye
     assert SECRET not in "".join(lines)
 
 
-def test_a_locator_that_fails_leaves_its_last_answer_and_says_how_old_it_is(eye: Eye, settings_file: Path) -> None:
+def test_a_locator_that_fails_leaves_its_last_answer_and_says_how_old_it_is(
+    eye: WatchingAgent, settings_file: Path
+) -> None:
     file, program = settings_file.parent / "racks.properties", settings_file.parent / "racks"
     eye.look()
     file.unlink()
@@ -165,12 +169,12 @@ def test_a_locator_that_fails_leaves_its_last_answer_and_says_how_old_it_is(eye:
     mended = eye.look()
     assert racks(mended) == {**EVERYBODY, "2": "b"}
     assert [gap for gap in mended.snapshot.gaps if gap.part is ObservationPart.RACK_LOCATORS] == []
-    assert found(mended, FindingReason.BROKER_RACK_CHANGED, "broker/2"), told(mended)
-    assert not found(mended, FindingReason.RACK_LOCATORS_DISAGREE)
+    assert findings_of(mended, FindingReason.BROKER_RACK_CHANGED, "broker/2"), cycle_text(mended)
+    assert not findings_of(mended, FindingReason.RACK_LOCATORS_DISAGREE)
 
 
 def test_without_an_answer_from_the_first_look_on_racks_are_unknown_and_it_is_said(
-    eye: Eye, settings_file: Path
+    eye: WatchingAgent, settings_file: Path
 ) -> None:
     (settings_file.parent / "racks.properties").write_text(f"password={SECRET}\n")
     cycle = eye.look()

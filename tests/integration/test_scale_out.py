@@ -26,7 +26,7 @@ from testbed.demo.workload.placement import spread
 from testbed.demo.workload.plan import LoadPlan, TopicPlan, TopologyPlan
 from testbed.demo.workload.producers import LoadGenerator
 from testbed.demo.workload.scenes import classic_application
-from tests.eye import Eye, found, told
+from tests.watching_agent import WatchingAgent, cycle_text, findings_of
 
 ACCEPTABLE = 1_000
 MOST_LATE_S = 10.0
@@ -129,7 +129,7 @@ def test_warm_ups_are_followed_until_they_are_promotable(
 ) -> None:
     settings = demo_settings(demo_cluster, work)
     blindfolded = demo_settings(demo_cluster, work, **{"groups.shop.application.endpoints": ""})
-    with Eye(settings.settings) as eye, Eye(blindfolded.settings) as blind:
+    with WatchingAgent(settings.settings) as eye, WatchingAgent(blindfolded.settings) as blind:
         eye.look()
         blind.look()
         with newcomer(work, "shop", "c", restore_records_per_s) as name, Truth(work, name) as truth:
@@ -175,38 +175,43 @@ def test_copies_that_restore_too_slowly_are_found(demo_cluster: EmbeddedCluster,
             "groups.depot.num.standby.replicas": "1",
         }
         burst = LoadGenerator(demo_cluster.bootstrap_servers, [(LoadPlan(topic="deliveries", **BURST), 6)])
-        with Eye(demo_settings(demo_cluster, work, **more).settings) as eye, newcomer(work, "shop", "c", 5):
+        with WatchingAgent(demo_settings(demo_cluster, work, **more).settings) as eye, newcomer(work, "shop", "c", 5):
             eye.look()
             burst.start()
             try:
                 cycle = eye.until(
                     lambda cycle: (
-                        found(cycle, FindingReason.WARMUP_NEVER) and found(cycle, FindingReason.STANDBY_LAG_GROWS)
+                        findings_of(cycle, FindingReason.WARMUP_NEVER)
+                        and findings_of(cycle, FindingReason.STANDBY_LAG_GROWS)
                     ),
                     "a warm-up that never catches up, and standbys that fall behind",
                     within_s=90,
                 )
             finally:
                 burst.close()
-    assert {str(finding.subject).split("/")[1] for finding in found(cycle, FindingReason.WARMUP_NEVER)} == {"shop"}
-    assert {str(finding.subject) for finding in found(cycle, FindingReason.STANDBY_LAG_GROWS)} == {"group/depot"}
+    assert {str(finding.subject).split("/")[1] for finding in findings_of(cycle, FindingReason.WARMUP_NEVER)} == {
+        "shop"
+    }
+    assert {str(finding.subject) for finding in findings_of(cycle, FindingReason.STANDBY_LAG_GROWS)} == {"group/depot"}
 
 
 def test_copies_of_a_task_in_one_rack_are_found_where_brokers_place_them(
     demo_cluster: EmbeddedCluster, work: ClusterWorkload
 ) -> None:
     """Brokers place the copies of a streams group (KIP-1071) without looking at racks."""
-    with Eye(demo_settings(demo_cluster, work).settings) as eye, newcomer(work, "shop-next", "a", 0):
+    with WatchingAgent(demo_settings(demo_cluster, work).settings) as eye, newcomer(work, "shop-next", "a", 0):
         cycle = eye.until(
-            lambda cycle: found(cycle, FindingReason.COPIES_SHARE_RACK), "copies that share a rack", within_s=60
+            lambda cycle: findings_of(cycle, FindingReason.COPIES_SHARE_RACK), "copies that share a rack", within_s=60
         )
-    by_key = {finding.detail: finding for finding in found(cycle, FindingReason.COPIES_SHARE_RACK)}
+    by_key = {finding.detail: finding for finding in findings_of(cycle, FindingReason.COPIES_SHARE_RACK)}
     assert {str(finding.subject) for finding in by_key.values()} == {"group/shop-next"}
     assert by_key["rack"].severity is FindingSeverity.WARNING
     assert "both a; b is free" in by_key["rack"].sentence
 
 
-def watch(eye: Eye, blind: Eye, truth: Truth, *, within_s: float) -> tuple[list[Seen], list[Seen], Cycle]:
+def watch(
+    eye: WatchingAgent, blind: WatchingAgent, truth: Truth, *, within_s: float
+) -> tuple[list[Seen], list[Seen], Cycle]:
     """What both eyes see until every warm-up of the newcomer is promotable."""
     deadline = time.monotonic() + within_s
     with_endpoint: list[Seen] = []
@@ -219,12 +224,12 @@ def watch(eye: Eye, blind: Eye, truth: Truth, *, within_s: float) -> tuple[list[
         warming = [seen for seen in now if seen.copy.role is TaskRole.WARMUP]
         if len(warming) == 2 and all(seen.promotable for seen in warming):
             return with_endpoint, without, cycle
-        assert time.monotonic() < deadline, (told(cycle), [seen.copy for seen in now])
+        assert time.monotonic() < deadline, (cycle_text(cycle), [seen.copy for seen in now])
         time.sleep(0.5)
 
 
 def seen_of(cycle: Cycle, process_id: str) -> list[Seen]:
-    promotable = {str(finding.subject) for finding in found(cycle, FindingReason.WARMUP_PROMOTABLE)}
+    promotable = {str(finding.subject) for finding in findings_of(cycle, FindingReason.WARMUP_PROMOTABLE)}
     began_ms = cycle.observation.taken_ms
     return [
         Seen(began_ms, began_ms + cycle.observation.took_ms, copy, f"task/shop/{copy.task}/{process_id}" in promotable)

@@ -15,7 +15,7 @@ from testbed.demo.workload.placement import spread
 from testbed.demo.workload.plan import GroupProtocol, LibrdkafkaGroupPlan, TopicPlan
 from testbed.demo.workload.topics import create_topics
 from tests.command import rackwise
-from tests.eye import Eye, settings_for
+from tests.watching_agent import WatchingAgent, settings_for
 
 PARTITIONS = 12
 RACKS = ("a", "b", "c")
@@ -46,7 +46,7 @@ def group(demo_cluster: EmbeddedCluster, topic: str) -> Iterator[LibrdkafkaGroup
 @pytest.mark.drill
 def test_what_is_simulated_is_what_then_happens(demo_cluster: EmbeddedCluster, group: LibrdkafkaGroup) -> None:
     servers, name = demo_cluster.bootstrap_servers, group.plan.group
-    with Eye(settings_for(servers)) as eye:
+    with WatchingAgent(settings_for(servers)) as eye:
         three = settled(eye, name, 3)
         row = simulated(servers, name, "--add-member", f"{name}=a")
         group.add("a")
@@ -70,7 +70,7 @@ def simulated(servers: str, name: str, *changes: str) -> Any:
     return next(row for row in done.json["groups"] if row["group"] == name)
 
 
-def settled(eye: Eye, name: str, members: int) -> Reads:
+def settled(eye: WatchingAgent, name: str, members: int) -> Reads:
     """Who reads which partition once everything is read, by client id."""
     found: Reads = {}
 

@@ -16,10 +16,10 @@ from agent.journal.triggers import LearnedGroup, TriggerVerdict, acted_at, learn
 from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentTarget
 from agent.values.verdict import Allow, HoldReason
-from tests.guarded import HOUR, MINUTE, approval, batch, held, judged, plan_of, triggered, with_approval
+from tests.guard.acting import HOUR, MINUTE, approval, batch, held, judged, plan_of, triggered, with_approval
+from tests.guard.test_judge import shared
 from tests.journals import journal
 from tests.snapshots import NOW_MS, tp
-from tests.test_guard import shared
 
 YEARS = 10 * 365 * 24 * HOUR
 FUTURE = NOW_MS + YEARS

@@ -16,7 +16,7 @@ from agent.values.snapshot import Snapshot
 from agent.values.weights import RestoreWeight, WeightsReading
 from tests.builders import MONOTONIC_MS, Answers, an_observation
 from tests.snapshots import tp
-from tests.weights.told import TOPIC, group_told, told, topic_told
+from tests.telemetry.weight_rates import TOPIC, group_rates, reading_of, topic_rates
 
 OWN = Memory(
     rate_bases=(RateBase(MONOTONIC_MS - 10_000, {tp("orders-0"): 900, tp("orders-1"): 1_000, tp("orders-2"): 1_000}),),
@@ -41,16 +41,22 @@ def taken(weights: WeightsReading | None, memory: Memory = OWN, memo: Memo | Non
     [
         pytest.param(None, (500.0, 0.0, 0.0), id="not asked for: own rates"),
         pytest.param(WeightsReading(TOPIC, missing="there is no topic"), (500.0, 0.0, 0.0), id="missing: own rates"),
-        pytest.param(told({"orders": (7.0, 8.0, 9.0)}), (7.0, 8.0, 9.0), id="fresh: weights alone"),
-        pytest.param(told({"orders": (7.0, None, 9.0)}), (7.0, 0.0, 9.0), id="a partition without one: its own rate"),
-        pytest.param(told({"orders": (7.0, 8.0, 9.0)}, until_s=-7_200), (7.0, 8.0, 9.0), id="as old as allowed"),
-        pytest.param(told({"orders": (7.0, 8.0, 9.0)}, until_s=-7_201), (500.0, 0.0, 0.0), id="a second too old"),
-        pytest.param(told({"orders": (7.0, 8.0, 9.0)}, until_s=7_201), (500.0, 0.0, 0.0), id="from a time to come"),
+        pytest.param(reading_of({"orders": (7.0, 8.0, 9.0)}), (7.0, 8.0, 9.0), id="fresh: weights alone"),
         pytest.param(
-            told({"orders": (7.0, 8.0, 9.0, 10.0), "gone": (1.0,)}), (7.0, 8.0, 9.0), id="of what is not shown: nothing"
+            reading_of({"orders": (7.0, None, 9.0)}), (7.0, 0.0, 9.0), id="a partition without one: its own rate"
+        ),
+        pytest.param(reading_of({"orders": (7.0, 8.0, 9.0)}, until_s=-7_200), (7.0, 8.0, 9.0), id="as old as allowed"),
+        pytest.param(reading_of({"orders": (7.0, 8.0, 9.0)}, until_s=-7_201), (500.0, 0.0, 0.0), id="a second too old"),
+        pytest.param(
+            reading_of({"orders": (7.0, 8.0, 9.0)}, until_s=7_201), (500.0, 0.0, 0.0), id="from a time to come"
         ),
         pytest.param(
-            WeightsReading(TOPIC, (topic_told("orders", (7.0, 8.0)), topic_told("orders", (None, None, 9.0)))),
+            reading_of({"orders": (7.0, 8.0, 9.0, 10.0), "gone": (1.0,)}),
+            (7.0, 8.0, 9.0),
+            id="of what is not shown: nothing",
+        ),
+        pytest.param(
+            WeightsReading(TOPIC, (topic_rates("orders", (7.0, 8.0)), topic_rates("orders", (None, None, 9.0)))),
             (7.0, 8.0, 9.0),
             id="a topic in two records",
         ),
@@ -67,17 +73,20 @@ def test_without_either_nothing_is_known() -> None:
 @pytest.mark.parametrize(
     ("weights", "why", "silent"),
     [
-        pytest.param(told({"orders": (1.0,)}), None, False, id="fresh"),
+        pytest.param(reading_of({"orders": (1.0,)}), None, False, id="fresh"),
         pytest.param(WeightsReading(TOPIC, missing="there is no topic"), "there is no topic", True, id="missing"),
         pytest.param(WeightsReading(TOPIC), "rackwise.weights holds no weights", True, id="empty"),
         pytest.param(
             WeightsReading(TOPIC, others=3), "holds weights of other clusters only", True, id="of another cluster"
         ),
         pytest.param(
-            told({"orders": (1.0,)}, until_s=-9_000), "they are 2 h 30 min old, 30 min more than", False, id="stale"
+            reading_of({"orders": (1.0,)}, until_s=-9_000),
+            "they are 2 h 30 min old, 30 min more than",
+            False,
+            id="stale",
         ),
         pytest.param(
-            told({"orders": (1.0,)}, until_s=9_000), "2 h 30 min after this look, so one of", False, id="ahead"
+            reading_of({"orders": (1.0,)}, until_s=9_000), "2 h 30 min after this look, so one of", False, id="ahead"
         ),
         pytest.param(
             WeightsReading(TOPIC, unreadable=2, example="'C/x' is no JSON"),
@@ -85,7 +94,7 @@ def test_without_either_nothing_is_known() -> None:
             False,
             id="unreadable",
         ),
-        pytest.param(told({}, group_told("g", {"orders": (1.0,)})), "groups only", False, id="groups alone"),
+        pytest.param(reading_of({}, group_rates("g", {"orders": (1.0,)})), "groups only", False, id="groups alone"),
     ],
 )
 def test_why_weights_are_not_used(weights: WeightsReading, why: str | None, *, silent: bool) -> None:
@@ -102,17 +111,17 @@ def test_why_weights_are_not_used(weights: WeightsReading, why: str | None, *, s
 
 
 def test_what_a_group_reads_is_kept_only_where_it_differs() -> None:
-    weights = told({"orders": (7.0, 8.0, 9.0)}, group_told("g", {"orders": (7.0, 4.0), "elsewhere": (1.0,)}))
+    weights = reading_of({"orders": (7.0, 8.0, 9.0)}, group_rates("g", {"orders": (7.0, 4.0), "elsewhere": (1.0,)}))
     assert taken(weights).weighed.groups == {"g": {tp("orders-1"): 4.0}}
 
 
 def test_the_same_fresh_weights_are_the_same_object() -> None:
     memo = Memo()
-    first = taken(told({"orders": (7.0,)}), memo=memo).weighed
+    first = taken(reading_of({"orders": (7.0,)}), memo=memo).weighed
     memo.turn()
-    assert taken(told({"orders": (7.0,)}), memo=memo).weighed is first
+    assert taken(reading_of({"orders": (7.0,)}), memo=memo).weighed is first
     memo.turn()
-    assert taken(told({"orders": (8.0,)}), memo=memo).weighed is not first
+    assert taken(reading_of({"orders": (8.0,)}), memo=memo).weighed is not first
 
 
 LEARNED = (RestoreWeight(0, 100.0, 200.0, 300.0, 9, 0.0), RestoreWeight(1, 80.0, 250.0, 400.0, 5, None))

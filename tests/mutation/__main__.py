@@ -94,17 +94,17 @@ def _judge(sample: list[Mutant], output: Path | None) -> int:
     }
     if output:
         output.write_text(
-            "".join(json.dumps({**each._asdict(), "verdict": said}) + "\n" for each, said in verdicts.items())
+            "".join(json.dumps({**each._asdict(), "verdict": verdict}) + "\n" for each, verdict in verdicts.items())
         )
     by_module: dict[str, Counter[str]] = {}
-    for each, said in verdicts.items():
-        by_module.setdefault(each.name.rpartition(".")[0].removeprefix("agent."), Counter())[said] += 1
+    for each, verdict in verdicts.items():
+        by_module.setdefault(each.name.rpartition(".")[0].removeprefix("agent."), Counter())[verdict] += 1
     counts = Counter(verdicts.values())
     print("\n| module | mutants | killed by tests | by types | explained | survived |\n|---|---|---|---|---|---|")
     for module, row in [*sorted(by_module.items()), ("all", counts)]:
-        print(f"| {module} | {row.total()} | {' | '.join(str(row[said]) for said in _VERDICTS)} |")
-    for each, said in verdicts.items():
-        if said == "survived":
+        print(f"| {module} | {row.total()} | {' | '.join(str(row[verdict]) for verdict in _VERDICTS)} |")
+    for each, verdict in verdicts.items():
+        if verdict == "survived":
             print(f"SURVIVED {each.name}\n  {each.change}")
     left = counts["tests"] + counts["survived"]
     killed = (counts["tests"] + counts["types"]) / max(1, left + counts["types"])

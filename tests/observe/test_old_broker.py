@@ -18,7 +18,7 @@ from agent.values.observation import RawClassicGroup
 from agent.values.plan import Plan
 from assignors.problem import TopicPartition
 from testbed.cluster import ClusterSpec, EmbeddedCluster
-from tests.hostile import GOOD, HELD
+from tests.broken_bytes import GOOD, HELD
 from tests.observe.live import clients_of, commit, consumer, delete_groups, gaps, produce, topics
 from tests.raw_member import RawMember
 

@@ -22,16 +22,16 @@ def contents(tables: TableStore, which: Sequence[TableSpec] = EVERY, *, without:
     """All rows of these tables, without some columns."""
     return {
         table.name: Counter(
-            repr(told(row.asDict(recursive=True))) for row in tables.read(table).drop(*without).collect()
+            repr(rounded(row.asDict(recursive=True))) for row in tables.read(table).drop(*without).collect()
         )
         for table in which
     }
 
 
-def told(value: Any) -> Any:
+def rounded(value: Any) -> Any:
     """The same for sums of the same numbers in another order."""
     if isinstance(value, float):
         return float(f"{value:.9g}")
     if isinstance(value, dict):
-        return {name: told(one) for name, one in value.items()}
-    return [told(one) for one in value] if isinstance(value, list) else value
+        return {name: rounded(one) for name, one in value.items()}
+    return [rounded(one) for one in value] if isinstance(value, list) else value

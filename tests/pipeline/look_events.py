@@ -47,5 +47,5 @@ def _row(line: dict[str, object], offset: int) -> tuple[object, ...]:
         "day": f"{time:%Y-%m-%d}",
         "late": False,
     }
-    told = {**line, **given, "data": json.dumps(line["data"])}
-    return tuple(told.get(name) for name in TELEMETRY.schema.names)
+    row = {**line, **given, "data": json.dumps(line["data"])}
+    return tuple(row.get(name) for name in TELEMETRY.schema.names)

@@ -148,7 +148,7 @@ def _restores() -> list[dict[str, Any]]:
 
 
 def _rebalances() -> list[dict[str, Any]]:
-    told = [
+    rebalances = [
         ("orders-app", "1", "probing", 2.0, 3),
         ("orders-app", "2", "probing", 4.0, 1),
         ("orders-app", "3", "triggered", 3.0, 2),
@@ -165,7 +165,7 @@ def _rebalances() -> list[dict[str, Any]]:
             "moved": moved,
             "cause": cause,
         }
-        for group, name, cause, seconds, moved in told
+        for group, name, cause, seconds, moved in rebalances
     ]
 
 
@@ -284,8 +284,8 @@ def world() -> dict[TableSpec, list[dict[str, Any]]]:
 
 def write(tables: TableStore, rows: dict[TableSpec, list[dict[str, Any]]]) -> None:
     """The rows into their tables; days and Kafka's times follow from the moments."""
-    for number, (table, told) in enumerate(rows.items()):
-        frame = tables.spark.createDataFrame([whole(table, row) for row in told], table.schema)
+    for number, (table, table_rows) in enumerate(rows.items()):
+        frame = tables.spark.createDataFrame([whole(table, row) for row in table_rows], table.schema)
         tables.append(table, frame, WriterBatch("test", number))
 
 

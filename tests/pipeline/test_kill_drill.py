@@ -28,7 +28,7 @@ from pipeline.tables import TableStore
 from testbed.cluster import EmbeddedCluster
 from tests.pipeline.contents import BRONZE, EVERY, Contents, contents
 from tests.pipeline.histories import recorded, shop, with_tasks
-from tests.pipeline.killed import POINTS, WITH_JAVA
+from tests.pipeline.killed_ingest import POINTS, WITH_JAVA
 from tests.pipeline.topics import Counted, Topics, counted
 
 pytestmark = pytest.mark.drill
@@ -112,7 +112,7 @@ def run(topics: Topics, tables: TableStore, *, at: Sequence[str] = (), java: boo
         "--tables", tables.root, "--format", tables.format, "--set", "spark.max_records=300",
         "--conf", "spark.driver.memory=700m",
     ]  # fmt: skip
-    module = ["tests.pipeline.killed", *at] if at else ["agent"]
+    module = ["tests.pipeline.killed_ingest", *at] if at else ["agent"]
     environment = {**os.environ, **({WITH_JAVA: "1"} if java else {})}
     command = [sys.executable, "-m", *module, *arguments]
     with subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True) as process:

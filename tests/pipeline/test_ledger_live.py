@@ -27,10 +27,10 @@ from pipeline.schemas.silver import PARTITIONS
 from pipeline.tables import TableStore, WriterBatch
 from pipeline.transforms.prices import ProducerRow
 from testbed.cluster import ClusterSpec, EmbeddedCluster
-from tests.act.moving import REASSIGN, kafka_tool, reassignment_file
+from tests.act.reassignments import REASSIGN, kafka_tool, reassignment_file
+from tests.agent_process import Running, wait_for
 from tests.pipeline.live import PATIENT, Counted, Paced, Reading, counted, since
 from tests.pipeline.look_events import telemetry_of_file
-from tests.running import Running, wait_for
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(1_800)]
 

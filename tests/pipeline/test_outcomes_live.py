@@ -30,10 +30,10 @@ from pipeline.transforms import parse
 from pipeline.transforms.outcomes import SETTLE_MS
 from pipeline.transforms.prices import PriceRow
 from testbed.cluster import ClusterSpec, EmbeddedCluster
+from tests.agent_process import Running, wait_for
 from tests.command import rackwise
 from tests.pipeline.live import PATIENT, Paced, Reading, bytes_per_s
 from tests.pipeline.look_events import telemetry_of_file
-from tests.running import Running, wait_for
 
 pytestmark = [pytest.mark.drill, pytest.mark.timeout(1_800)]
 

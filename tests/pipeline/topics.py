@@ -77,7 +77,7 @@ class Topics:
         self.flush()
 
     def proposal(self, value: bytes | None, slot: str, cluster: str = "c") -> None:
-        told = headers(
+        record_headers = headers(
             event_id=f"p-{slot}",
             source=source(cluster, "agent"),
             kind=CREATED,
@@ -85,7 +85,7 @@ class Topics:
             time_ms=MS,
             schema="u",
         )
-        self.put(self.names.proposals, value, key=slot, heads=list(told) if value is not None else [])
+        self.put(self.names.proposals, value, key=slot, heads=list(record_headers) if value is not None else [])
 
     def journal(self, *batches: tuple[int, bool]) -> None:
         """Transactions of so many entries each, committed or not."""
@@ -164,11 +164,11 @@ def runner(
 
 
 def event(n: int, look: str = "12345678-1", filler: str = "") -> bytes:
-    told = {
+    envelope = {
         "v": 1, "kind": "report", "subject": f"topic/{n % 50}", "cluster": "c", "look": look, "n": n, "taken_ms": MS,
         "data": {"number": n, "filler": filler},
     }  # fmt: skip
-    return json.dumps(told, separators=(",", ":")).encode()
+    return json.dumps(envelope, separators=(",", ":")).encode()
 
 
 class Counted(NamedTuple):

@@ -22,9 +22,9 @@ from agent.values.snapshot import Snapshot
 from assignors.problem import ReplicaBroker, ReplicaProblem, ReplicaSet, TopicPartition
 from tests.assignors.oracles import replica_ways
 from tests.assignors.strategies import examples
+from tests.plan.random_clusters import random_clusters
 from tests.plan.test_leaders import NO_SELECTOR, UNEVEN, finding
 from tests.plan.test_placements import share_finding
-from tests.plan.worlds import worlds
 from tests.snapshots import Builder, a_cluster, member
 
 many = examples(300)
@@ -152,7 +152,7 @@ def test_no_other_set_of_as_many_moves_is_better_for_leaders_and_traffic(snapsho
 
 
 @many
-@given(worlds())
+@given(random_clusters())
 def test_with_keep_leaders_no_first_replica_ever_changes(snapshot: Snapshot) -> None:
     plan = planned(snapshot, KEEP)
     for placement in plan.placements:
@@ -167,7 +167,7 @@ def test_with_keep_leaders_no_first_replica_ever_changes(snapshot: Snapshot) -> 
 
 
 @many
-@given(worlds())
+@given(random_clusters())
 def test_moves_and_their_bytes_are_as_few_with_leaders_kept_in_place_as_the_rule_needs(snapshot: Snapshot) -> None:
     for placement in planned(snapshot).placements:
         for change in placement.changes:

@@ -15,7 +15,7 @@ from agent.errors import BadInput
 from agent.plan.new_partitions import ClusterPlacer, KafkaPlacer, place_added, place_new_topic
 from agent.propose.codec import read_reassignment_json
 from agent.values.snapshot import RackState, Snapshot
-from tests.plan.worlds import worlds
+from tests.plan.random_clusters import random_clusters
 from tests.snapshots import a_cluster
 
 SIX = {"a": (1, 4), "b": (2, 5), "c": (3, 6)}
@@ -131,7 +131,7 @@ def test_bad_additions(topic: str, partitions: int, what: str) -> None:
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
-@given(worlds(), st.integers(1, 9), st.integers(1, 4), st.sampled_from(KafkaPlacer), st.integers(0, 99))
+@given(random_clusters(), st.integers(1, 9), st.integers(1, 4), st.sampled_from(KafkaPlacer), st.integers(0, 99))
 def test_whatever_the_cluster_both_are_valid_and_the_best_is_never_less_even(
     snapshot: Snapshot, partitions: int, factor: int, placer: KafkaPlacer, seed: int
 ) -> None:

@@ -22,7 +22,7 @@ from agent.values.plan import Plan, Unplanned
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.replicas import crowding, rack_room
 from agent.values.snapshot import RackState, Snapshot
-from tests.plan.worlds import a_quiet_cluster, mixed_findings, shuffled, worlds
+from tests.plan.random_clusters import a_quiet_cluster, mixed_findings, random_clusters, shuffled
 
 LIMITS = Limits(scope=ScopeLimits(exclude_topics=("private*",)))
 SLOW = settings(suppress_health_check=[HealthCheck.too_slow])
@@ -56,7 +56,7 @@ def carried_out(snapshot: Snapshot, plan: Plan) -> Snapshot:
 
 
 @SLOW
-@given(worlds(), st.integers(0, 99))
+@given(random_clusters(), st.integers(0, 99))
 def test_the_same_world_in_any_order_gives_byte_same_proposals(snapshot, seed):
     detection, plan, proposals = proposed(snapshot)
     other = shuffled(snapshot, seed)
@@ -69,7 +69,7 @@ def test_the_same_world_in_any_order_gives_byte_same_proposals(snapshot, seed):
 
 
 @SLOW
-@given(worlds(), worlds())
+@given(random_clusters(), random_clusters())
 def test_a_memo_never_changes_a_plan_or_a_proposal(before, snapshot):
     memos = [Memo(), Memo()]
     for world in (before, snapshot, snapshot):
@@ -83,7 +83,7 @@ def test_a_memo_never_changes_a_plan_or_a_proposal(before, snapshot):
 
 
 @SLOW
-@given(worlds())
+@given(random_clusters())
 def test_placements_touch_only_what_they_may(snapshot):
     _, plan, _ = proposed(snapshot)
     states = {state.id: state for topic in snapshot.topics.values() for state in topic.partitions}
@@ -114,7 +114,7 @@ def test_placements_touch_only_what_they_may(snapshot):
 
 
 @SLOW
-@given(worlds())
+@given(random_clusters())
 def test_a_plan_carried_out_removes_the_findings_it_answers(snapshot):
     _, plan, _ = proposed(snapshot)
     after = carried_out(snapshot, plan)
@@ -130,7 +130,7 @@ def test_a_plan_carried_out_removes_the_findings_it_answers(snapshot):
 
 
 @SLOW
-@given(worlds())
+@given(random_clusters())
 def test_no_plan_moves_more_than_the_rule_needs(snapshot):
     _, plan, _ = proposed(snapshot)
     rack_of = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN}
@@ -152,7 +152,7 @@ def test_no_plan_moves_more_than_the_rule_needs(snapshot):
 
 
 @SLOW
-@given(worlds(), st.integers(2, 50))
+@given(random_clusters(), st.integers(2, 50))
 def test_ids_rest_on_structure_and_not_on_figures(snapshot, factor):
     _, _, proposals = proposed(snapshot)
     later = replace(
@@ -170,7 +170,7 @@ def test_ids_rest_on_structure_and_not_on_figures(snapshot, factor):
 
 
 @SLOW
-@given(worlds())
+@given(random_clusters())
 def test_every_proposal_explains_itself(snapshot):
     detection, _, proposals = proposed(snapshot)
     known = {finding.id: finding for finding in detection.findings}
@@ -193,7 +193,7 @@ def test_every_proposal_explains_itself(snapshot):
 
 
 @SLOW
-@given(worlds())
+@given(random_clusters())
 def test_what_is_found_is_planned_or_listed(snapshot):
     detection, plan, _ = proposed(snapshot)
     answered = {name for part in (plan.placements, plan.triggers, plan.advice) for p in part for name in p.findings}

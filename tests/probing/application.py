@@ -34,7 +34,7 @@ class Host:
     """Warm-ups too."""
     running: set[TaskId] = field(default_factory=set)
     """Those active tasks that have been restored."""
-    told: dict[TaskId, int] = field(default_factory=dict)
+    reported_offsets: dict[TaskId, int] = field(default_factory=dict)
     """Offset sums at the last join."""
     slow: dict[TaskId, float] = field(default_factory=dict)
     """Copies with a rate of their own, beside all others."""
@@ -143,7 +143,7 @@ class Application:
                 host.number, "a",
                 {str(task): f"in-{task.partition}" for task in sorted(host.active)},
                 {str(task): f"in-{task.partition}" for task in sorted(host.standby)},
-                sums={str(task): told for task, told in sorted(host.told.items())},
+                sums={str(task): reported for task, reported in sorted(host.reported_offsets.items())},
                 topics=("in",), generation=self.generation - 1,
                 next_rebalance_ms=due_ms if host.number == carries else None,
             )
@@ -195,15 +195,15 @@ class Application:
 
     def _assign(self) -> None:
         for host in self.hosts.values():
-            host.told = {task: int(offset) for task, offset in host.disk.items()}
-            host.told |= dict.fromkeys(host.running, RUNNING_ACTIVE)
+            host.reported_offsets = {task: int(offset) for task, offset in host.disk.items()}
+            host.reported_offsets |= dict.fromkeys(host.running, RUNNING_ACTIVE)
         clients = tuple(
             StreamsClient(
                 id=process_id(host.number),
                 capacity=1,
                 prev_active=tuple(sorted(host.active)),
                 prev_standby=tuple(sorted(host.standby)),
-                lags={task: self._told_lag(host, task) for task in self.tasks},
+                lags={task: self._reported_lag(host, task) for task in self.tasks},
             )
             for host in self.hosts.values()
         )
@@ -226,8 +226,8 @@ class Application:
         interval_s = self.configs.probing_rebalance_interval_ms / 1000
         self.deadline_s = self.now_s + interval_s if given.followup_rebalance else None
 
-    def _told_lag(self, host: Host, task: TaskId) -> int:
-        told = host.told.get(task, 0)
-        if told == RUNNING_ACTIVE:
+    def _reported_lag(self, host: Host, task: TaskId) -> int:
+        reported = host.reported_offsets.get(task, 0)
+        if reported == RUNNING_ACTIVE:
             return RUNNING_ACTIVE
-        return max(0, int(self.ends[task]) - told)
+        return max(0, int(self.ends[task]) - reported)

@@ -36,7 +36,7 @@ from agent.wire.admin_client import WireAdminClient
 from config.settings import Settings
 from testbed.demo.workload import ClusterWorkload
 from tests.act.triggers import MemoryJournal
-from tests.eye import Eye
+from tests.watching_agent import WatchingAgent
 
 POLL_MS = 10_000
 """The agent's own default."""
@@ -68,11 +68,11 @@ class Followed:
 class Driver:
     """Follows one application."""
 
-    def __init__(self, eye: Eye, hand: WireAdminClient, application: str, say: Say) -> None:
+    def __init__(self, eye: WatchingAgent, admin_client: WireAdminClient, application: str, say: Say) -> None:
         self._eye, self._application, self._say = eye, application, say
         self._journal = MemoryJournal()
         self._limits = to_limits(eye.settings)
-        self._trigger = RebalanceTrigger(hand, self._journal, system_clock, self._limits)
+        self._trigger = RebalanceTrigger(admin_client, self._journal, system_clock, self._limits)
         self._anchors: Anchors = NO_ANCHORS
 
     def settle(self, *, within_s: float = 60.0) -> frozenset[str]:
@@ -154,9 +154,9 @@ class Restoring:
     def _run(self) -> None:
         last = time.monotonic()
         while not self._ended.wait(_SAMPLED_EVERY_S):
-            told = self._work.lags(self._application)
+            lags = self._work.lags(self._application)
             now = time.monotonic()
-            rows = [row for instance in told["instances"] for row in instance["tasks"] if row["role"] == "standby"]
+            rows = [row for instance in lags["instances"] for row in instance["tasks"] if row["role"] == "standby"]
             if any(row["lag"] is not None and row["lag"] > self._acceptable for row in rows):
                 self.seconds += now - last
             last = now
@@ -173,6 +173,6 @@ class Restoring:
 @contextmanager
 def driver_of(settings: Settings, application: str, say: Say = print) -> Iterator[Driver]:
     """A driver with connections of its own."""
-    with Eye(settings) as eye, WireAdminClient(settings.kafka.kafka_python()) as hand:
-        hand.describe_brokers(10_000)
-        yield Driver(eye, hand, application, say)
+    with WatchingAgent(settings) as eye, WireAdminClient(settings.kafka.kafka_python()) as admin_client:
+        admin_client.describe_brokers(10_000)
+        yield Driver(eye, admin_client, application, say)

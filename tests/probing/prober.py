@@ -23,7 +23,7 @@ POLL_S = 10.0
 
 
 @dataclass
-class Told:
+class ProbingStep:
     """One look and what was decided."""
 
     at_s: float
@@ -56,7 +56,7 @@ class Prober:
         self.memory = memory or Memory()
         self.triggers: list[float] = []
         self.past: list[PastTrigger] = []
-        self.told: list[Told] = []
+        self.steps: list[ProbingStep] = []
         self.looks = 0
         self._wall_offset_s = wall_offset_s
         self._open: tuple[str | None, tuple[CopyKey, ...]] | None = None
@@ -76,7 +76,7 @@ class Prober:
         snapshot = self._snapshot()
         self._judge(snapshot)
         decision = decide("app", ProbingContext(snapshot, self.memory, self.limits), self.past)
-        self.told.append(Told(self.app.now_s, decision))
+        self.steps.append(ProbingStep(self.app.now_s, decision))
         self.memory = remember(self.memory, snapshot, NOTHING_FOUND)
         if isinstance(decision, ProbingTrigger):
             self._trigger(decision, snapshot)

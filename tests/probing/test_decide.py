@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from agent.detect.streams import ENOUGH_MS, ENOUGH_SAMPLES, LEARN_AFTER_MS
-from agent.explain.explain import about_probing
-from agent.journal.triggers import TriggerEntry, TriggerExpectation, TriggerJudgement, TriggerVerdict, intent, judged
 from agent.memory.codec import memory_from_json, memory_to_json
-from agent.probing.check import probing_check
 from agent.probing.decide import ProbingContext, backoff_ms, decisions
 from agent.probing.decide import decide as decide_by
 from agent.probing.values import (
     PastTrigger,
-    ProbingDecision,
     ProbingOff,
     ProbingOffReason,
     ProbingReason,
@@ -24,99 +19,31 @@ from agent.probing.values import (
     ProbingWait,
     ProbingWaitReason,
 )
-from agent.values.finding import SubjectId
 from agent.values.limits import GroupLimits, Limits, ProbingLimits, ScopeLimits
 from agent.values.memory import CopyMemory, Join, Memory, StreamsMemory
-from agent.values.plan import ExplainedRule, RuleAnswer
-from agent.values.proposal import ProposalReason
-from agent.values.snapshot import GroupKind, LagSource, Range, Snapshot, TaskCopy, TaskRole
-from assignors.problem import TaskId
-from tests.act.triggers import MemoryJournal, a_proposal
-from tests.limits import with_limits
-from tests.snapshots import NOW_MS, a_cluster, process, task
-
-NOW = 5_000_000
-"""Monotonic milliseconds of every snapshot here."""
-TASKS = [TaskId(0, number) for number in range(4)]
-DUE_MS = NOW_MS + 400_000
-JOINED = Join("k", NOW - 201_000, NOW - 200_000, {})
-
-
-def warmup(number: int, *, lag: float | None = 0, eta: float | None = None, **changes: Any) -> TaskCopy:
-    """A warm-up on process ``new``: caught up without an ``eta``, else so many seconds away."""
-    behind = None if lag is None else Range(lag, lag, lag)
-    reached = Range(eta * 0.8, eta, eta * 1.5) if eta is not None else Range(0.0, 0.0, 0.0)
-    copy = TaskCopy(
-        "app", "new", TASKS[number], TaskRole.WARMUP, role_certain=True, end_offset_sum=100_000, lag=behind,
-        lag_source=LagSource.APPLICATION, lag_age_ms=0, rate_per_s=None, eta_s=reached, caught_up=eta is None,
-    )  # fmt: skip
-    return copy._replace(**changes)
-
-
-def estimated(number: int, likely: float, eta: float, **changes: Any) -> TaskCopy:
-    lag = Range(0.0, likely, 90_000.0)
-    reached = Range(0.0, eta, 10 * eta)
-    return warmup(number, eta=eta, lag_source=LagSource.MODEL, caught_up=None)._replace(
-        lag=lag, eta_s=reached, **changes
-    )
-
-
-def unknown(number: int) -> TaskCopy:
-    return warmup(number, lag=90_000, lag_source=LagSource.LAST_JOIN)._replace(eta_s=None, caught_up=None)
-
-
-def shown(*copies: TaskCopy, **changes: Any) -> Snapshot:
-    of_group = {"next_rebalance_ms": DUE_MS, "join": "k", **changes}
-    return (
-        a_cluster()
-        .topic("in", (1,), (2,), (3,), (1,))
-        .streams(
-            "app",
-            process("old", "a", "0_0 0_1 0_2 0_3"),
-            process("new", "b"),
-            topology=[task(f"0_{n}", f"in-{n}") for n in range(4)],
-            copies=copies,
-            **of_group,
-        )
-        .snapshot()
-    )
-
-
-def decide(
-    snapshot: Snapshot,
-    past: Sequence[PastTrigger] = (),
-    *,
-    join: Join = JOINED,
-    ready_ms: int | None = None,
-    limits: Limits | None = None,
-    **changes: Any,
-) -> ProbingDecision:
-    memory = Memory(cycle=5, monotonic_ms=NOW - 1_000, streams={"app": StreamsMemory(join, {}, {}, (), ready_ms)})
-    limits = limits or Limits(groups={"app": GroupLimits(known=True)})
-    return decide_by("app", ProbingContext(snapshot, memory, with_limits(limits, **changes)), past)
-
-
-READY = shown(warmup(0))
+from agent.values.snapshot import GroupKind, Range, Snapshot, TaskRole
+from tests.probing.warmups import JOINED, NOW, READY, TASKS, decide, estimated, snapshot_of, unknown, warmup
+from tests.snapshots import NOW_MS, a_cluster
 
 
 @pytest.mark.parametrize(
     ("snapshot", "reason", "tasks"),
     [
         pytest.param(READY, ProbingReason.CAUGHT_UP, [0], id="one has caught up"),
-        pytest.param(shown(unknown(0)), ProbingReason.LEARN, [0], id="nothing tells of the only one"),
-        pytest.param(shown(warmup(0), warmup(1, eta=90)), ProbingReason.CAUGHT_UP, [0], id="another is far away"),
-        pytest.param(shown(estimated(0, 500, 0)), ProbingReason.LIKELY, [0], id="one probably has, by the model"),
+        pytest.param(snapshot_of(unknown(0)), ProbingReason.LEARN, [0], id="nothing tells of the only one"),
+        pytest.param(snapshot_of(warmup(0), warmup(1, eta=90)), ProbingReason.CAUGHT_UP, [0], id="another is far away"),
+        pytest.param(snapshot_of(estimated(0, 500, 0)), ProbingReason.LIKELY, [0], id="one probably has, by the model"),
         pytest.param(
-            shown(warmup(0), estimated(1, 500, 0)),
+            snapshot_of(warmup(0), estimated(1, 500, 0)),
             ProbingReason.CAUGHT_UP,
             [0, 1],
             id="one has and another probably has",
         ),
         pytest.param(
-            shown(unknown(0), unknown(1)), ProbingReason.LEARN, [0, 1], id="nothing tells and time has passed"
+            snapshot_of(unknown(0), unknown(1)), ProbingReason.LEARN, [0, 1], id="nothing tells and time has passed"
         ),
         pytest.param(
-            shown(estimated(0, 90_000, 300)),
+            snapshot_of(estimated(0, 90_000, 300)),
             ProbingReason.LEARN,
             [0],
             id="a long estimate, and a quarter of it is over",
@@ -134,7 +61,7 @@ def test_what_justifies_a_trigger(snapshot: Snapshot, reason: ProbingReason, tas
     ("count", "copies"), [pytest.param(1, "1 warm-up", id="one"), pytest.param(2, "2 warm-ups", id="two")]
 )
 def test_a_trigger_for_fresh_offset_sums_counts_the_warm_ups(count: int, copies: str) -> None:
-    decision = decide(shown(*(unknown(number) for number in range(count))))
+    decision = decide(snapshot_of(*(unknown(number) for number in range(count))))
     assert decision.sentence == (
         f"rebalance app now: the progress of {copies} is unknown until a rebalance brings fresh offset sums"
     )
@@ -143,21 +70,25 @@ def test_a_trigger_for_fresh_offset_sums_counts_the_warm_ups(count: int, copies:
 @pytest.mark.parametrize(
     ("snapshot", "reason", "words"),
     [
-        pytest.param(shown(), ProbingOffReason.NO_WARMUPS, "no process of it has a warm-up", id="nothing warms up"),
         pytest.param(
-            shown(warmup(0)._replace(role=TaskRole.STANDBY)),
+            snapshot_of(), ProbingOffReason.NO_WARMUPS, "no process of it has a warm-up", id="nothing warms up"
+        ),
+        pytest.param(
+            snapshot_of(warmup(0)._replace(role=TaskRole.STANDBY)),
             ProbingOffReason.NO_WARMUPS,
             "",
             id="a standby that has caught up",
         ),
         pytest.param(
-            shown(warmup(0), next_rebalance_ms=None),
+            snapshot_of(warmup(0), next_rebalance_ms=None),
             ProbingOffReason.NOTHING_WANTED,
             "scheduled no probing rebalance",
             id="the leader wants no other assignment",
         ),
-        pytest.param(shown(warmup(0), kind=GroupKind.STREAMS), ProbingOffReason.NOT_CLASSIC, "classic", id="KIP-1071"),
-        pytest.param(shown(warmup(0), state="Empty"), ProbingOffReason.EMPTY, "is Empty", id="no members"),
+        pytest.param(
+            snapshot_of(warmup(0), kind=GroupKind.STREAMS), ProbingOffReason.NOT_CLASSIC, "classic", id="KIP-1071"
+        ),
+        pytest.param(snapshot_of(warmup(0), state="Empty"), ProbingOffReason.EMPTY, "is Empty", id="no members"),
         pytest.param(a_cluster().snapshot(), ProbingOffReason.NOT_CLASSIC, "", id="no such group"),
     ],
 )
@@ -180,7 +111,7 @@ def test_probing_can_be_switched_off_and_groups_left_out() -> None:
     ("snapshot", "past", "changes", "reason", "in_ms", "words"),
     [
         pytest.param(
-            shown(warmup(0, eta=30)),
+            snapshot_of(warmup(0, eta=30)),
             [],
             {},
             ProbingWaitReason.RESTORING,
@@ -189,7 +120,7 @@ def test_probing_can_be_switched_off_and_groups_left_out() -> None:
             id="still restoring",
         ),
         pytest.param(
-            shown(warmup(0, lag=9_999, eta=9)._replace(eta_s=None)),
+            snapshot_of(warmup(0, lag=9_999, eta=9)._replace(eta_s=None)),
             [],
             {},
             ProbingWaitReason.RESTORING,
@@ -198,7 +129,7 @@ def test_probing_can_be_switched_off_and_groups_left_out() -> None:
             id="standing still: the longer, the later the next look",
         ),
         pytest.param(
-            shown(warmup(0), warmup(1, eta=3)),
+            snapshot_of(warmup(0), warmup(1, eta=3)),
             [],
             {},
             ProbingWaitReason.SHARING,
@@ -279,7 +210,7 @@ def test_probing_can_be_switched_off_and_groups_left_out() -> None:
             id="a budget of none",
         ),
         pytest.param(
-            shown(warmup(0), next_rebalance_ms=NOW_MS + 9_000),
+            snapshot_of(warmup(0), next_rebalance_ms=NOW_MS + 9_000),
             [],
             {"limits": Limits()},
             ProbingWaitReason.DEADLINE,
@@ -288,7 +219,7 @@ def test_probing_can_be_switched_off_and_groups_left_out() -> None:
             id="the application's deadline is near",
         ),
         pytest.param(
-            shown(warmup(0), next_rebalance_ms=NOW_MS - 9_000),
+            snapshot_of(warmup(0), next_rebalance_ms=NOW_MS - 9_000),
             [],
             {"limits": Limits()},
             ProbingWaitReason.DEADLINE,
@@ -297,7 +228,7 @@ def test_probing_can_be_switched_off_and_groups_left_out() -> None:
             id="the deadline is just over",
         ),
         pytest.param(
-            shown(warmup(0), state="PreparingRebalance", hidden=True),
+            snapshot_of(warmup(0), state="PreparingRebalance", hidden=True),
             [],
             {},
             ProbingWaitReason.REBALANCING,
@@ -306,7 +237,7 @@ def test_probing_can_be_switched_off_and_groups_left_out() -> None:
             id="rebalancing",
         ),
         pytest.param(
-            shown(unknown(0)),
+            snapshot_of(unknown(0)),
             [],
             {"join": Join("k", NOW - 11_000, NOW - 10_000, {})},
             ProbingWaitReason.RESTORING,
@@ -347,7 +278,7 @@ def test_a_deadline_is_believed_within_the_bounds_of_the_last_join(
     due_ms: int, join: Join, known: bool, held: bool
 ) -> None:
     limits = Limits(groups={"app": GroupLimits(known=known)})
-    decision = decide(shown(warmup(0), next_rebalance_ms=due_ms), join=join, limits=limits)
+    decision = decide(snapshot_of(warmup(0), next_rebalance_ms=due_ms), join=join, limits=limits)
     assert (isinstance(decision, ProbingWait) and decision.reason is ProbingWaitReason.DEADLINE) is held
 
 
@@ -366,7 +297,7 @@ def test_standbys_that_fall_behind_are_answered_once_an_hour(ago_ms: int, left_m
     before = CopyMemory(NOW - 100_000, (), warmup=False, nearest=(NOW - ENOUGH_MS, 1_000))
     memory = Memory(cycle=5, streams={"app": StreamsMemory(JOINED, {}, {("new", TASKS[0]): before}, ())})
     limits = Limits(groups={"app": GroupLimits(known=True)}, probing=ProbingLimits(standbys=True))
-    decision = decide_by("app", ProbingContext(shown(falling), memory, limits), [PastTrigger(NOW - ago_ms, True)])
+    decision = decide_by("app", ProbingContext(snapshot_of(falling), memory, limits), [PastTrigger(NOW - ago_ms, True)])
     if left_ms is None:
         assert isinstance(decision, ProbingTrigger)
         assert decision.reason is ProbingReason.STANDBY
@@ -378,14 +309,14 @@ def test_standbys_that_fall_behind_are_answered_once_an_hour(ago_ms: int, left_m
 
 
 def test_of_several_bounds_the_one_that_ends_last_is_told() -> None:
-    near = shown(warmup(0), next_rebalance_ms=NOW_MS + 9_000)
+    near = snapshot_of(warmup(0), next_rebalance_ms=NOW_MS + 9_000)
     decision = decide(near, [PastTrigger(NOW - 1_000, True)], limits=Limits())
     assert isinstance(decision, ProbingWait)
     assert decision.reason is ProbingWaitReason.DEADLINE
 
 
 def test_a_wait_for_others_is_over_after_its_bound_however_the_estimates_slip() -> None:
-    slipping = shown(warmup(0), warmup(1, eta=3))
+    slipping = snapshot_of(warmup(0), warmup(1, eta=3))
     assert isinstance(decide(slipping, ready_ms=NOW - 1_000), ProbingWait)
     assert isinstance(decide(slipping, ready_ms=NOW - 5_000), ProbingTrigger)
 
@@ -419,89 +350,6 @@ def test_no_factor_makes_pauses_shorter_than_the_floor() -> None:
 # --- for the guard ----------------------------------------------------------------------------------------------
 
 
-def checked(
-    snapshot: Snapshot, reason: ProposalReason = ProposalReason.WARMUP_PROMOTABLE, *, triggered_ms: int | None = None
-) -> object:
-    memory = Memory(cycle=5, monotonic_ms=NOW - 1_000, streams={"app": StreamsMemory(JOINED, {}, {}, ())})
-    journal = MemoryJournal()
-    if triggered_ms is not None:
-        entry = TriggerEntry(
-            group_id="app", proposal_id="p-1", reason="WARMUP_PROMOTABLE", intended_ms=NOW_MS - triggered_ms,
-            expected=TriggerExpectation(generation=3, readers=("old",), holds={}, moves=(), items=4),
-        )  # fmt: skip
-        came = TriggerJudgement(TriggerVerdict.AS_PREDICTED, NOW_MS, "", came=1)
-        journal.append(intent(entry), judged(entry, came))
-    return probing_check(a_proposal("app", reason=reason), snapshot, memory, journal.view(), Limits())
-
-
-def test_the_guard_is_told_until_when_on_the_wall_clock() -> None:
-    assert checked(READY, triggered_ms=4_000) == (
-        ProbingWaitReason.FLOOR.value, "held: the last trigger was 4 s ago; probing.floor is 10 s", NOW_MS + 6_000,
-    )  # fmt: skip
-    assert checked(READY, triggered_ms=11_000) is None
-
-
-@pytest.mark.parametrize(
-    ("snapshot", "sentence"),
-    [
-        pytest.param(
-            shown(),
-            "not probed: no process of it has a warm-up; this waits until a process of it has a warm-up",
-            id="nothing to promote any more",
-        ),
-        pytest.param(
-            shown(warmup(0, eta=30)),
-            "held: the first of 1 warm-up will have caught up in 24 to 45 s, likely 30 s",
-            id="not yet",
-        ),
-    ],
-)
-def test_the_guard_is_promised_no_time_where_there_is_only_an_estimate(snapshot: Snapshot, sentence: str) -> None:
-    held = checked(snapshot)
-    assert held is not None
-    assert held[1:] == (sentence, None)  # type: ignore[index]
-
-
-def test_the_guard_is_told_nothing_where_it_is_time_or_about_other_proposals() -> None:
-    assert checked(READY) is None
-    assert checked(shown(), ProposalReason.REBALANCE_IMPROVES) is None
-    assert SubjectId("group", "app") == a_proposal("app").subject
-
-
 def test_since_when_a_warm_up_waits_outlives_the_process() -> None:
     memory = Memory(streams={"app": StreamsMemory(JOINED, {}, {}, (), NOW - 3_000)})
     assert memory_from_json(memory_to_json(memory)).streams["app"].ready_ms == NOW - 3_000
-
-
-@pytest.mark.parametrize(
-    ("snapshot", "answer", "sentence"),
-    [
-        pytest.param(
-            READY, RuleAnswer.YES, "rebalance app now: 1 warm-up (0_0) has caught up", id="it is time"
-        ),
-        pytest.param(
-            shown(warmup(0, eta=30)), RuleAnswer.WAIT,
-            "held: the first of 1 warm-up will have caught up in 24 to 45 s, likely 30 s", id="not yet",
-        ),
-        pytest.param(shown(), RuleAnswer.NO, "not probed: no process of it has a warm-up", id="nothing to do"),
-    ],
-)  # fmt: skip
-def test_what_explain_says(snapshot: Snapshot, answer: RuleAnswer, sentence: str) -> None:
-    memory = Memory(cycle=5, monotonic_ms=NOW - 1_000, streams={"app": StreamsMemory(JOINED, {}, {}, ())})
-    ground = ProbingContext(snapshot, memory, Limits())
-    assert about_probing("app", ground) == (ExplainedRule("group/app", "probing", answer, sentence),)
-
-
-def test_explain_knows_of_earlier_triggers() -> None:
-    (row,) = about_probing("app", ProbingContext(READY, Memory(), Limits()), [PastTrigger(NOW - 4_000, True)])
-    assert (row.answer, row.sentence) == (RuleAnswer.WAIT, "held: the last trigger was 4 s ago; probing.floor is 10 s")
-
-
-def test_of_many_warm_ups_the_first_are_named() -> None:
-    decision = decide(shown(*(warmup(number) for number in range(4))))
-    assert decision.sentence == "rebalance app now: 4 warm-ups (0_0, 0_1, 0_2 and 1 more) have caught up"
-
-
-def test_explain_says_nothing_of_groups_without_warm_ups_by_their_kind() -> None:
-    assert about_probing("app", ProbingContext(shown(kind=GroupKind.STREAMS), Memory(), Limits())) == ()
-    assert about_probing("other", ProbingContext(READY, Memory(), Limits())) == ()

@@ -55,7 +55,7 @@ def test_bounds_hold_and_the_application_comes_to_rest(prober: Prober) -> None:
     budget = prober.probing.budget_per_group_per_hour
     for at_s in prober.triggers:
         assert sum(at_s <= other < at_s + HOUR_S for other in prober.triggers) <= budget
-    assert prober.app.balanced, [told.decision for told in prober.told[-3:]]
-    triggers = [told.decision for told in prober.told if isinstance(told.decision, ProbingTrigger)]
+    assert prober.app.balanced, [told.decision for told in prober.steps[-3:]]
+    triggers = [told.decision for told in prober.steps if isinstance(told.decision, ProbingTrigger)]
     assert len(triggers) == len(prober.triggers)
     assert all(one.copies for one in triggers), "every trigger names the copies that justify it"

@@ -197,7 +197,7 @@ def test_the_applications_own_deadline_is_waited_for() -> None:
     assert app.balanced
     assert app.own_rebalances > 0
     near_s = prober.probing.near_deadline_ms / 1000
-    assert "the application will rebalance by itself" in {told.decision.sentence[6:46] for told in prober.told}
+    assert "the application will rebalance by itself" in {told.decision.sentence[6:46] for told in prober.steps}
     assert near_s == 15
 
 
@@ -207,10 +207,10 @@ def test_state_that_is_told_and_not_hosted_justifies_nothing() -> None:
         app.hosts[2].disk[task] = app.ends[task]
     app.rebalance()
     app.advance(5)
-    assert set(app.hosts[2].told) == set(app.tasks), "process 2 tells of state that it does not host"
+    assert set(app.hosts[2].reported_offsets) == set(app.tasks), "process 2 tells of state that it does not host"
     prober = Prober(app).run(120, stop=lambda _: False)
     assert prober.triggers == []
-    assert {getattr(told.decision, "reason", None) for told in prober.told} == {ProbingOffReason.NO_WARMUPS}
+    assert {getattr(told.decision, "reason", None) for told in prober.steps} == {ProbingOffReason.NO_WARMUPS}
 
 
 def test_standbys_that_fall_behind_are_answered_once_an_hour_and_only_when_allowed() -> None:
@@ -220,10 +220,10 @@ def test_standbys_that_fall_behind_are_answered_once_an_hour_and_only_when_allow
         return Prober(app, limits).run(1_800, stop=lambda _: False)
 
     allowed = run(allowed=True)
-    reasons = [told.decision.reason for told in allowed.told if isinstance(told.decision, ProbingTrigger)]
+    reasons = [told.decision.reason for told in allowed.steps if isinstance(told.decision, ProbingTrigger)]
     assert ProbingReason.STANDBY in reasons
     assert reasons.count(ProbingReason.STANDBY) == 1
-    assert ProbingReason.STANDBY not in [getattr(told.decision, "reason", None) for told in run(allowed=False).told]
+    assert ProbingReason.STANDBY not in [getattr(told.decision, "reason", None) for told in run(allowed=False).steps]
 
 
 def test_a_round_that_was_triggered_counts_as_a_join_and_teaches_the_restore_rate() -> None:
@@ -247,5 +247,5 @@ def test_a_budget_that_is_used_up_holds_until_the_hour_is_over() -> None:
     prober = grown(app, Host(3, 2_000.0), probing=limits).run(3_500, stop=lambda _: False)
     assert len(prober.triggers) == 2
     assert not app.balanced
-    assert any("the budget is 2" in told.decision.sentence for told in prober.told)
+    assert any("the budget is 2" in told.decision.sentence for told in prober.steps)
     assert all(isinstance(past, PastTrigger) for past in prober.past)

@@ -17,7 +17,7 @@ from agent.values.proposal import Proposal, ProposalReason
 from agent.values.weights import FigureBasis, WeightsReading
 from tests.builders import MONOTONIC_MS, Answers, an_observation, consumer, instance, reader
 from tests.snapshots import tp
-from tests.weights.told import TOPIC, group_told, told
+from tests.telemetry.weight_rates import TOPIC, group_rates, reading_of
 
 HEAVY = (1_000.0, 10.0, 10.0, 800.0)
 
@@ -46,7 +46,7 @@ def only(found: list[Proposal], reason: ProposalReason) -> Proposal:
 
 
 def test_by_weights_a_rebalance_is_told_in_bytes_with_their_age() -> None:
-    proposal = only(proposals(swapped(told({"t": HEAVY}, until_s=-750))), ProposalReason.REBALANCE_IMPROVES)
+    proposal = only(proposals(swapped(reading_of({"t": HEAVY}, until_s=-750))), ProposalReason.REBALANCE_IMPROVES)
     assert proposal.sentence == (
         "Rebalance g once: its own assignor, cooperative-sticky, which counts partitions, makes 1.8 kB/s of "
         "1.8 kB/s local by Kafka's measure (crossing 1.8 kB/s -> 0 B/s, at best 0 B/s), moving 4 partitions, though "
@@ -75,7 +75,7 @@ COUNTED = (
     [
         pytest.param(WeightsReading(TOPIC, missing="there is no such topic"), "there is no such topic", id="missing"),
         pytest.param(
-            told({"t": HEAVY}, until_s=-10_800),
+            reading_of({"t": HEAVY}, until_s=-10_800),
             "they are 3 h old, 60 min more than weights.max_age allows",
             id="stale",
         ),
@@ -88,7 +88,9 @@ COUNTED = (
             id="unreadable",
         ),
         pytest.param(
-            told({"t": (1.0, 2.0, 3.0, None)}), "some of the partitions that it is about have none", id="one is missing"
+            reading_of({"t": (1.0, 2.0, 3.0, None)}),
+            "some of the partitions that it is about have none",
+            id="one is missing",
         ),
     ],
 )
@@ -124,7 +126,7 @@ def test_own_rates_tell_bytes_beside_an_optimum_that_counts() -> None:
 def test_a_group_that_brokers_assign_is_advised_in_bytes() -> None:
     answers = an_observation().topic("t", (1,), (2,), (1,), (2,))
     answers.kip848("g", consumer("m1", "a", "t-1 t-3"), consumer("m2", "b", "t-0 t-2"))
-    proposal = only(proposals(of(answers, told({"t": HEAVY}))), ProposalReason.CHANGE_ASSIGNOR)
+    proposal = only(proposals(of(answers, reading_of({"t": HEAVY}))), ProposalReason.CHANGE_ASSIGNOR)
     assert (
         "1.8 kB/s of the 1.8 kB/s that it reads cross racks by Kafka's measure, and 0 B/s would do" in proposal.sentence
     )
@@ -139,7 +141,7 @@ def test_an_answer_says_each_basis_once_and_for_which_proposals() -> None:
             reader(f"{topic}2", "b", f"{topic}-0 {topic}-2"),
         )
         answers.group(f"g{topic}", first, second)
-    found = proposals(of(answers, told({"t": HEAVY})))
+    found = proposals(of(answers, reading_of({"t": HEAVY})))
     assert [one.subject.name for one in found] == ["gt", "gu"]
     assert all("weights" not in one.sentence and "counted" not in one.sentence for one in found)
     ids = {one.subject.name: one.id for one in found}
@@ -154,7 +156,7 @@ def test_a_trigger_that_saves_partitions_but_hardly_a_byte_is_not_proposed() -> 
     answers = an_observation().topic("t", (1,), (2,), (1,), (2,))
     answers.group("g", reader("m1", "a", "t-0 t-1"), reader("m2", "b", "t-2 t-3"))
     by_count = [p.reason for p in proposals(of(answers, None))]
-    by_bytes = [p.reason for p in proposals(of(answers, told({"t": (1_000.0, 1.0, 1.0, 1_000.0)})))]
+    by_bytes = [p.reason for p in proposals(of(answers, reading_of({"t": (1_000.0, 1.0, 1.0, 1_000.0)})))]
     assert by_count == [ProposalReason.REBALANCE_IMPROVES]
     assert by_bytes == []
 
@@ -169,7 +171,7 @@ def test_one_heavy_partition_is_worth_a_rebalance_that_its_count_is_not() -> Non
     rates = tuple(10_000.0 if number == 0 else 1.0 for number in range(40))
     limits = Limits(gain=GainLimits(min_share=0.1))
     assert proposals(of(answers, None), limits=limits) == []
-    (proposal,) = proposals(of(answers, told({"t": rates})), limits=limits)
+    (proposal,) = proposals(of(answers, reading_of({"t": rates})), limits=limits)
     assert proposal.reason is ProposalReason.REBALANCE_IMPROVES
     assert "makes 10.0 kB/s of 10.0 kB/s local" in proposal.sentence
 
@@ -177,7 +179,7 @@ def test_one_heavy_partition_is_worth_a_rebalance_that_its_count_is_not() -> Non
 def test_leaders_follow_the_readers_of_heavy_partitions_first() -> None:
     answers = an_observation().topic("t", (1, 2), (1, 2), (2, 1), (2, 1)).selector(None)
     answers.group("g", reader("m1", "b", "t-0 t-1"), reader("m2", "b", "t-2 t-3"))
-    weights = told({"t": (5.0, 1_000.0, 1.0, 1.0)})
+    weights = reading_of({"t": (5.0, 1_000.0, 1.0, 1.0)})
     found = only(proposals(of(answers, weights)), ProposalReason.LEADERS_TO_READERS)
     assert found.before[0].key == "t-1"
     assert dict(found.evidence)["basis"] == "weights of the pipeline"
@@ -186,7 +188,7 @@ def test_leaders_follow_the_readers_of_heavy_partitions_first() -> None:
 @pytest.mark.parametrize("until_s", [-60.0, -9_000.0], ids=["fresh", "stale"])
 def test_a_recorded_look_with_weights_gives_the_same_proposals_byte_for_byte(until_s: float) -> None:
     restores = ()
-    weights = told({"t": HEAVY}, group_told("g", {"t": (900.0,)}, restores), until_s=until_s)
+    weights = reading_of({"t": HEAVY}, group_rates("g", {"t": (900.0,)}, restores), until_s=until_s)
     answers = an_observation().topic("t", (1,), (2,), (1,), (2,))
     answers.group("g", reader("m1", "a", "t-1 t-3"), reader("m2", "b", "t-0 t-2"))
     answers.streams("app", instance(1, "a", {"0_1": "t-1"}), instance(2, "b", {"0_0": "t-0"}))

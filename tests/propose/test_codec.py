@@ -20,8 +20,8 @@ from agent.propose.codec import (
 )
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from tests.docs.schemas import proposal_schema
+from tests.plan.random_clusters import random_cluster, random_clusters
 from tests.plan.test_properties import proposed
-from tests.plan.worlds import random_world, worlds
 
 SCHEMA_FILE = Path(__file__).resolve().parents[2] / "docs" / "schemas" / "proposal.v1.json"
 
@@ -30,7 +30,7 @@ def some_proposals() -> list[Proposal]:
     """Proposals of every reason that random worlds give."""
     found: dict[ProposalReason, Proposal] = {}
     for seed in range(200):
-        for proposal in proposed(random_world(random.Random(seed)))[2]:
+        for proposal in proposed(random_cluster(random.Random(seed)))[2]:
             found.setdefault(proposal.reason, proposal)
     return list(found.values())
 
@@ -63,7 +63,7 @@ def test_every_proposal_fits_the_schema(proposal):
     jsonschema.Draft202012Validator(proposal_schema()).validate(json.loads(proposal_to_bytes(proposal)))
 
 
-@given(worlds())
+@given(random_clusters())
 def test_proposals_of_any_world_fit_the_schema_and_come_back(snapshot):
     validator = jsonschema.Draft202012Validator(proposal_schema())
     for proposal in proposed(snapshot)[2]:

@@ -20,8 +20,8 @@ from agent.values.proposal import Proposal, ProposalReason
 from agent.values.snapshot import Snapshot
 from assignors.problem import TopicPartition
 from testbed.cluster import EmbeddedCluster
-from tests.eye import Eye, settings_for
 from tests.observe.live import wait_for
+from tests.watching_agent import WatchingAgent, settings_for
 
 SET = AlterConfigOpType.SET
 CONFIGS = "kafka.admin.ConfigCommand"
@@ -60,7 +60,7 @@ def test_what_is_proposed_is_carried_out_and_rolled_back_by_kafkas_own_tool(
         java = [str(demo_cluster.jars.java), "-XX:TieredStopAtLevel=1", "-cp", demo_cluster.jars.classpath, TOOL]
         return subprocess.run([*java, *command], capture_output=True, text=True, timeout=120, check=False)
 
-    with Eye(settings_for(servers)) as eye:
+    with WatchingAgent(settings_for(servers)) as eye:
         cycle = eye.until(lambda seen: len(_ours(seen)) == 2, "both proposals", within_s=120, planning=True)
     proposals = _ours(cycle)
     assert [p.reason for p in proposals] == [ProposalReason.LEADERS_EVEN, ProposalReason.MEND_RACK_SPREAD]
@@ -73,7 +73,7 @@ def test_what_is_proposed_is_carried_out_and_rolled_back_by_kafkas_own_tool(
     _accepted(run(forward, "--execute"), wanted)
     wait_for(lambda: _is(servers, wanted), "the brokers have what was proposed", 120)
     _completed(lambda: run(forward, "--verify"), wanted)
-    with Eye(settings_for(servers)) as eye:
+    with WatchingAgent(settings_for(servers)) as eye:
         mended = eye.until(lambda seen: not _ours(seen), "nothing more to propose", within_s=120, planning=True)
     assert not [f for f in mended.detection.findings if f.id in {name for p in proposals for name in p.findings}]
 
@@ -96,7 +96,7 @@ def test_the_command_that_removes_a_throttle_is_taken_by_kafkas_own_tool(
         reason=FindingReason.THROTTLE_LEFT_BEHIND, subject=SubjectId("topic", CROWDED), sentence="left behind",
         evidence=(), severity=FindingSeverity.WARNING, since_ms=0,
     )  # fmt: skip
-    with Eye(settings_for(servers, **{"observe.refresh_configs": "0s"})) as eye:
+    with WatchingAgent(settings_for(servers, **{"observe.refresh_configs": "0s"})) as eye:
         throttled = eye.until(lambda seen: _throttled(seen.snapshot), "the throttle is seen", within_s=60)
         (advice,) = make_plan(throttled.snapshot, DetectionResult(findings=(left,)), Limits(), None).advice
         command = [*shlex.split(advice.line)[1:]]

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from agent.propose.codec import BadReassignmentFile, read_reassignment_json, reassignment_json, rollback_json
 from agent.values.proposal import ProposalKind
+from tests.plan.random_clusters import random_clusters
 from tests.plan.test_properties import proposed
-from tests.plan.worlds import worlds
 from tests.propose.test_propose import shared_rack
 from tests.snapshots import tp
 
 
-@given(worlds())
+@given(random_clusters())
 def test_files_carry_the_plan_out_and_back(snapshot):
     _, plan, proposals = proposed(snapshot)
     wanted = {change.id: change for placement in plan.placements for change in placement.changes}

@@ -17,7 +17,7 @@ from agent.values.limits import Limits
 from agent.values.memory import Memory
 from tests.docs.schemas import kinds_table, life_schema, telemetry_schema
 from tests.record.test_telemetry import SMALL
-from tests.world import a_world
+from tests.synthetic_cluster import synthetic_cluster
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schemas"
 
@@ -32,7 +32,7 @@ def test_the_committed_schema_is_the_one_of_the_code(name: str, schema: dict[str
 
 def test_every_event_of_a_cycle_keeps_to_the_schema() -> None:
     validator = jsonschema.Draft202012Validator(telemetry_schema())
-    world = a_world(4, improvable=1.0)
+    world = synthetic_cluster(4, improvable=1.0)
     cycle = run_cycle(CycleStages(Limits()), lambda: world, world, Memory(), number=1, name="l-1", planning=True)
     events = [
         *observation_to_events(world, Memory(), Limits(), look="l-1"),

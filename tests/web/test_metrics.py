@@ -30,10 +30,10 @@ from agent.values.verdict import Outcome
 from agent.web.loop_state import LoopMonitor, LoopState
 from agent.web.metrics import METRICS, RackwiseCollector, SeriesCaps
 from assignors.problem import TaskId
-from tests.world import a_world
+from tests.synthetic_cluster import synthetic_cluster
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
-WORLD = a_world(6, improvable=1.0)
+WORLD = synthetic_cluster(6, improvable=1.0)
 HOSTILE = ['a"b', "new\nline", "back\\slash", "\x1b[31m", "\ud800", "\u2028", "x" * 5_000, "", "other", "other (2)"]
 
 

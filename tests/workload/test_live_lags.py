@@ -19,7 +19,7 @@ from agent.values.finding import FindingReason
 from agent.values.snapshot import StreamsGroup, TaskStatefulness
 from testbed.cluster import EmbeddedCluster
 from testbed.demo.workload import ClusterWorkload, WorkloadError, parts_plan
-from tests.eye import Eye, found, settings_for
+from tests.watching_agent import WatchingAgent, findings_of, settings_for
 from tests.workload import brokers
 
 pytestmark = pytest.mark.integration
@@ -152,14 +152,14 @@ def test_the_agent_says_what_it_cannot_know_of_the_state_of_tasks(
     sentence: str,
 ) -> None:
     """From outside a store that is not logged looks like no store at all; nothing unknown counts as caught up."""
-    with Eye(settings_for(demo_cluster.bootstrap_servers, **hint)) as eye:
+    with WatchingAgent(settings_for(demo_cluster.bootstrap_servers, **hint)) as eye:
         cycle = eye.until(lambda cycle: "parts" in cycle.snapshot.copies, "copies of the application's tasks")
     group = cycle.snapshot.groups["parts"]
     assert isinstance(group, StreamsGroup)
     assert group.topology is not None
     found_out = {int(task.id.subtopology): task.statefulness for task in group.topology.tasks}
     assert found_out == {number: known.get(number, TaskStatefulness.UNKNOWN) for number in range(5)}
-    (unknown,) = found(cycle, FindingReason.STATE_UNKNOWN, "group/parts")
+    (unknown,) = findings_of(cycle, FindingReason.STATE_UNKNOWN, "group/parts")
     assert unknown.sentence.startswith(sentence), unknown.sentence
     told = {int(copy.task.subtopology) for copy in cycle.snapshot.copies["parts"] if copy.lag is not None}
     assert told <= set(known), "no lag is told of a store that nobody knows"

@@ -31,8 +31,8 @@ from assignors.kafka.streams_problem import (
 from assignors.kafka.subtopology_flow import room_by_subtopology
 from assignors.problem import BadProblem, TaskId, TopicPartition
 from tests.assignors.kafka.golden import assert_as_kafka, golden_cases
+from tests.assignors.kafka.streams_application import process_id, tasks
 from tests.assignors.kafka.streams_cases import an_application, an_optimization
-from tests.assignors.kafka.streams_world import process_id, tasks
 
 STRATEGIES: tuple[RackStrategy, ...] = ("min_traffic", "balance_subtopology")
 

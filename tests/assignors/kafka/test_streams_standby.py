@@ -21,8 +21,8 @@ from assignors.kafka.streams_problem import (
 )
 from assignors.problem import BadProblem, TaskId, TopicPartition
 from tests.assignors.kafka.golden import assert_as_kafka, golden_cases
+from tests.assignors.kafka.streams_application import process_id
 from tests.assignors.kafka.streams_cases import an_application
-from tests.assignors.kafka.streams_world import process_id
 
 TASK = TaskId(0, 0)
 ZONES = ("eu-central-1a", "eu-central-1b", "eu-central-1c")
