@@ -106,7 +106,7 @@ class KafkaClientConfig(RootModel[dict[str, str | SecretStr]]):
         """The settings for a person's eyes: every secret is stars."""
         return {key: "******" if isinstance(value, SecretStr) else value for key, value in self.root.items()}
 
-    def told(self) -> dict[str, str]:
+    def not_secret(self) -> dict[str, str]:
         """The settings that are not secret."""
         return {key: value for key, value in self.root.items() if isinstance(value, str)}
 

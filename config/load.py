@@ -84,8 +84,8 @@ class LoadedSettings:
             *settings.execute.kafka.secrets(),
             *settings.rack_locator.secrets(),
             *(secret for name, value in values.items() for secret in secrets_in(name, value)),
-            *secrets_in("kafka", settings.kafka.told()),
-            *secrets_in("kafka", settings.execute.kafka.told()),
+            *secrets_in("kafka", settings.kafka.not_secret()),
+            *secrets_in("kafka", settings.execute.kafka.not_secret()),
         )
 
 

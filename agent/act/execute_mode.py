@@ -278,7 +278,7 @@ class ExecuteMode:
             writes = (*writes, *plan_entries.compaction_writes(view))
             begun = frozenset(plan.proposal_id for plan in plan_entries.plans(view))
         except UnreadableError as error:
-            self._notices.tell(f"the plans in the journal cannot be read, so no plan is carried out: {error}")
+            self._notices.log_problem(f"the plans in the journal cannot be read, so no plan is carried out: {error}")
             return writes
         if cycle.planned:
             self._approved.planned(view, cycle.proposals)
@@ -299,7 +299,7 @@ class ExecuteMode:
         try:
             journal.append(*writes)
         except JournalUnavailable as error:
-            self._notices.tell(f"learned facts could not be written to the journal: {error}")
+            self._notices.log_problem(f"learned facts could not be written to the journal: {error}")
 
     # --- the thread ---------------------------------------------------------------------------------------------
 
@@ -319,7 +319,7 @@ class ExecuteMode:
                 self.on_fatal(error)
                 return
             except (RackwiseError, UnreadableError) as error:
-                self._notices.tell(str(error))
+                self._notices.log_problem(str(error))
             except Exception as error:  # noqa: BLE001 an agent that leads and reads no command must end, with the reason
                 self.on_fatal(defect(error))
                 return
@@ -331,11 +331,11 @@ class ExecuteMode:
             return
         self._retire()
         if journal is None or self._stop.is_set():
-            self._notices.tell(self._leadership.problem())
+            self._notices.log_problem(self._leadership.problem())
             return
         if self._former is not None and not self._former.ended:
             return  # what it still asks for is over before the time since is reckoned with
-        self._notices.tell(None)
+        self._notices.log_problem(None)
         self._term = self._take_over(journal)
         self._log.info("leading", epoch=journal.epoch, sentence=f"this agent leads now, in epoch {journal.epoch}")
 
@@ -378,13 +378,13 @@ class ExecuteMode:
     def _hear_out(self, term: LeadershipTerm) -> str | None:
         """Answer what waits since before this agent led; why nothing may begin all the same."""
         until = time.monotonic() + _HEAR_S
-        while (why := self._unheard(term.hearing)) is not None and time.monotonic() < until and not self._stop.is_set():
+        while (why := self._unheard(term.backlog)) is not None and time.monotonic() < until and not self._stop.is_set():
             try:
                 more = self._answer(term)
             except (JournalUnavailable, UnreadableError) as error:
                 return str(error)
-            if term.hearing.for_planning:
-                return self._unheard(term.hearing)
+            if term.backlog.for_planning:
+                return self._unheard(term.backlog)
             time.sleep(0 if more else _TICK_S / 10)
         return why
 
@@ -405,9 +405,9 @@ class ExecuteMode:
     def _word(self, term: LeadershipTerm) -> None:
         """Pass on the journal's commands to the executor until its plans show them."""
         view = term.journal.view()
-        if view is not term.worded:
-            term.say(replay_undelivered(view, self._limits.approve.valid_ms))
-            term.worded = view
+        if view is not term.passed_on:
+            term.pass_on(replay_undelivered(view, self._limits.approve.valid_ms))
+            term.passed_on = view
 
     def _answer(self, term: LeadershipTerm) -> bool:
         """What operators ask; whether more of it may wait. Before the first planning nothing can be approved."""
@@ -417,9 +417,9 @@ class ExecuteMode:
         view = term.journal.view()
         waiting = inbox.read(view)
         full = len(waiting) >= MOST_AT_ONCE
-        self._notices.tell(inbox.problem())
-        term.hearing.reads(inbox, unheard=stops_something(waiting), some=bool(waiting))
-        term.hearing.obeyed(inbox, unheard=self._obey(term, waiting, view, full=full), full=full)
+        self._notices.log_problem(inbox.problem())
+        term.backlog.reads(inbox, unheard=stops_something(waiting), some=bool(waiting))
+        term.backlog.obeyed(inbox, unheard=self._obey(term, waiting, view, full=full), full=full)
         return full
 
     def _obey(self, term: LeadershipTerm, waiting: Sequence[InboxCommand], view: JournalState, *, full: bool) -> bool:
@@ -429,8 +429,8 @@ class ExecuteMode:
         obeyed = apply_commands(waiting, view, self._standing, limits, now_ms, *judged, people=people, full=full)
         if obeyed.writes:
             term.journal.append(*obeyed.writes)
-            term.worded = term.journal.view()
-        term.say(obeyed.words)
+            term.passed_on = term.journal.view()
+        term.pass_on(obeyed.words)
         if obeyed.look_now:
             self.look_now()
         return obeyed.unheard

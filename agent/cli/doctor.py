@@ -36,7 +36,7 @@ def doctor(source: options.SettingsOptions, given: options.LookOptions) -> None:
         columns = ("state", "check", "who", "sentence", "line", "cross_rack_bytes_per_s", "usd_per_day")
         emit(rows, columns, given.output, absent={"line": CellMark.NONE})
         session.leave(look)
-    _show_checks(rows, {check.name for check in checks if check.tells}, every=given.every)
+    _show_checks(rows, {check.name for check in checks if check.always_shown}, every=given.every)
     tables.basis(look)
     session.leave(look)
 

@@ -210,7 +210,7 @@ BY = (
     "reads cross by Kafka's rule (no replica in the reader's rack); bytes and money are as read (from the leader, or "
     "by a follower fetch)"
 )
-"""Below each table of `told_in_words`."""
+"""Below each table of `assignment_words`."""
 IN_CSV = ("group", "kind", "assignor", *(f"{column}_{cost}" for column in COLUMNS for cost in COSTS), "worth")
 UNKNOWN = "unknown"
 """In a cell: there is an answer, and it is not known."""
@@ -262,7 +262,7 @@ def columns_row(columns: GroupComparison) -> PlanGroup:
 
 def table_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """The same for a table: each column in one cell."""
-    return {**row, "assignor": row["assignor"] or UNKNOWN, **{name: told_in_words(row[name]) for name in COLUMNS}}
+    return {**row, "assignor": row["assignor"] or UNKNOWN, **{name: assignment_words(row[name]) for name in COLUMNS}}
 
 
 def flat(row: Mapping[str, Any], columns: tuple[str, ...], costs: tuple[str, ...] = COSTS) -> dict[str, Any]:
@@ -297,7 +297,7 @@ def _prediction(prediction: Prediction) -> PredictedAnswer:
     }
 
 
-def told_in_words(column: Mapping[str, Any] | None) -> str:
+def assignment_words(column: Mapping[str, Any] | None) -> str:
     """One assignment in a few words; a read of which it is not known whether it crosses is never one that does not."""
     if column is None:
         return UNKNOWN

@@ -45,7 +45,7 @@ def load_beside(module: str) -> threading.Thread:
 
 
 def _load(module: str) -> None:
-    with suppress(Exception):  # the main thread meets it too, where it can be told
+    with suppress(Exception):  # the main thread meets it too, and can report it
         import_module(module)
 
 
@@ -241,10 +241,10 @@ class AgentReportQuery:
         }
 
     def _ask(self) -> tuple[AgentRun, ...]:
-        from agent.record.newest_look import agents_heard
+        from agent.record.newest_look import agents_in
 
         settings = self._settings
-        return agents_heard(
+        return agents_in(
             settings.kafka.confluent(),
             settings.telemetry_topic,
             prefix=settings.topics.prefix,

@@ -199,10 +199,10 @@ def _show_csv(document: SimulationDocument) -> None:
 
 def _cell(outcome: Mapping[str, Any] | None) -> str:
     """A column in a few words, as `plan --groups` has it, and its standbys."""
-    from agent.cli.plan import told_in_words
+    from agent.cli.plan import assignment_words
     from agent.values.number_format import counted
 
-    words = told_in_words(outcome)
+    words = assignment_words(outcome)
     if outcome is None or not outcome["standbys"]:
         return words
     sharing = outcome["standbys_sharing_a_rack"]

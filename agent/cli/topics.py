@@ -47,7 +47,7 @@ def topics(
         columns = tables.with_money(tables.TOPICS, look.limits)
         emit(tables.topics(rows), columns, given.output, empty=empty, every=given.every)
         tables.basis(look)
-        _emit_hidden_reads(costs.untold, every=given.every)
+        _emit_hidden_reads(costs.hidden_groups, every=given.every)
     else:
         emit(rows, tuple(name for name in rows[0] if name != "readers") if rows else (), given.output)
     session.leave(look)

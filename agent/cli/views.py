@@ -145,10 +145,10 @@ def _loss(loss: RackLoss) -> LossDocument:
     return {
         "leaderless": [str(partition) for partition in loss.leaderless],
         "under_min_isr": [str(partition) for partition in loss.under_min_isr],
-        "untold": [str(partition) for partition in loss.untold],
+        "untold": [str(partition) for partition in loss.unknown_partitions],
         "tasks_without_caught_up_standby": [_lost_task(task) for task in loss.tasks],
-        "untold_tasks": [_lost_task(task) for task in loss.untold_tasks],
-        "untold_groups": list(loss.untold_groups),
+        "untold_tasks": [_lost_task(task) for task in loss.unknown_tasks],
+        "untold_groups": list(loss.unknown_groups),
         "not_seen": list(loss.unseen),
         "survivors": [cast("SurvivorDocument", one._asdict()) for one in loss.survivors],
     }

@@ -49,7 +49,7 @@ def money(costs: CrossRackCosts, look: StageEvaluation) -> MoneyDocument:
         "total": _crossing(costs.crossing, look),
         "replicate": _crossing(costs.replicate, look),
         "consume": _crossing(costs.consume, look),
-        "groups_with_hidden_reads": list(costs.untold),
+        "groups_with_hidden_reads": list(costs.hidden_groups),
     }
 
 

@@ -94,7 +94,7 @@ def topics_of(group: Group) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def ground_of(names: Iterable[str], bits: RackBits, snapshot: Snapshot, memo: Memo) -> GroupLocality:
+def locality_of(names: Iterable[str], bits: RackBits, snapshot: Snapshot, memo: Memo) -> GroupLocality:
     """Where those topics have their replicas, as far as the snapshot has them."""
     masks: dict[str, TopicMasks] = {}
     for name in names:

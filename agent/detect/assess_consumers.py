@@ -154,7 +154,7 @@ def assess_consumers(group: ConsumerGroup, locality: GroupLocality) -> Assessmen
         moved=best.result.moved if best.result else 0,
         result=best.result,
         away=0 if locality.blurred else readers.count(NOWHERE),
-        ground=locality,
+        locality=locality,
     )
 
 

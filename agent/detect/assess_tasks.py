@@ -51,7 +51,7 @@ def assess_tasks(group: StreamsGroup, locality: GroupLocality, settings: GroupLi
         moved=best.result.moved if best.result else 0,
         result=best.result,
         away=0 if locality.blurred else readers.count(NOWHERE),
-        ground=locality,
+        locality=locality,
     )
 
 

@@ -73,7 +73,7 @@ class GroupTopicFacts(NamedTuple):
 
 def readings(view: DetectContext, memo: Memo) -> list[GroupTopicFacts]:
     """Topics of every group, in the snapshot's order."""
-    snapshot, brokers = view.snapshot, view.ground
+    snapshot, brokers = view.snapshot, view.broker_racks
     known = memo.of(("facts",), (snapshot.topics, brokers), lambda: _facts(snapshot.topics, brokers, memo))
 
     names = topics_by_group(snapshot, memo)
@@ -185,7 +185,7 @@ def awareness_findings(
 
     ``racks`` are those of the group's members.
     """
-    if not view.ground.racks_matter or group.hidden or not group.members:
+    if not view.broker_racks.racks_matter or group.hidden or not group.members:
         return []
     if group.kind in COORDINATOR_KINDS:
         return [_kind_ignores(group, assessment, view)]
@@ -195,7 +195,7 @@ def awareness_findings(
         causes = list(_streams_causes(group, reading, view.limits.group(group.id), view))
     else:
         causes = list(_consumer_causes(group, racks, reading, view))
-    if not causes and view.ground.selector is False and _all_equal(group, reading):
+    if not causes and view.broker_racks.selector is False and _all_equal(group, reading):
         causes = [_Cause(RackBlindCause.SELECTOR, ALL_EQUAL)]
     return [_off(group, causes, assessment, view)] if causes else []
 
@@ -216,7 +216,7 @@ def _kind_ignores(group: ReaderGroup, assessment: Assessment, view: DetectContex
             ("kind", str(group.kind)),
             ("causes", (RackBlindCause.ASSIGNOR.value,)),
             ("assignor", group.assignor),
-            ("members with a rack", sum(member.rack.told is not None for member in group.members)),
+            ("members with a rack", sum(member.rack.rack_id is not None for member in group.members)),
             ("gap", assessment.gap),
         ),
         severity=FindingSeverity.WARNING if assessment.improvable else FindingSeverity.INFO,
@@ -225,7 +225,7 @@ def _kind_ignores(group: ReaderGroup, assessment: Assessment, view: DetectContex
 
 
 def _nothing_to_gain(group: ReaderGroup, reading: GroupTopicFacts, view: DetectContext) -> bool:
-    return view.ground.selector is True and None not in reading.facts and _all_equal(group, reading)
+    return view.broker_racks.selector is True and None not in reading.facts and _all_equal(group, reading)
 
 
 def _all_equal(group: ReaderGroup, reading: GroupTopicFacts) -> bool:
@@ -243,7 +243,7 @@ def _consumer_causes(
         yield _Cause(RackBlindCause.ASSIGNOR, f"its assignor {group.assignor} does not look at racks")
     if group.assignor not in RACK_AWARE_ASSIGNORS:  # the behaviour of a custom assignor is unknown
         return
-    racks = {sent for rack in readers if (sent := rack.told) is not None}
+    racks = {sent for rack in readers if (sent := rack.rack_id) is not None}
     if not racks:
         yield _Cause(RackBlindCause.CLIENT_RACK, "no member sends a rack")
     if None in reading.facts or not reading.facts:
@@ -260,7 +260,7 @@ def _consumer_causes(
 
 def _but_absent(shown: Iterable[TopicFacts], view: DetectContext) -> str:
     """Clients know no rack of a broker that is absent, wherever its replicas are."""
-    absent = {b.id for b in view.ground.brokers if not b.alive} if view.ground.complete else set()
+    absent = {b.id for b in view.broker_racks.brokers if not b.alive} if view.broker_racks.complete else set()
     away = sorted(absent & {broker for facts in shown for broker in facts.rackless})
     return f", while {named('broker', away)} {'is' if len(away) == 1 else 'are'} absent" if away else ""
 
@@ -291,12 +291,12 @@ def _topic_causes(topics: Sequence[str], facts: Sequence[TopicFacts | None], vie
     if hidden:
         yield _Cause(RackBlindCause.TOPIC_HIDDEN, f"{listed(hidden)} cannot be described")
     rackless = {broker: name for name, known in zip(topics, facts, strict=True) if known for broker in known.rackless}
-    alive = {broker.id for broker in view.ground.brokers if broker.alive}
+    alive = {broker.id for broker in view.broker_racks.brokers if broker.alive}
     for broker in sorted(rackless):
         if broker in alive:
             sentence = f"broker {broker}, with replicas of {rackless[broker]}, has no broker.rack"
             yield _Cause(RackBlindCause.BROKER_RACK, sentence)
-        elif view.ground.complete:
+        elif view.broker_racks.complete:
             sentence = (
                 f"broker {broker}, with replicas of {rackless[broker]}, is absent, and clients do not know its rack"
             )

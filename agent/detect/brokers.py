@@ -60,10 +60,10 @@ def _rack_missing(broker: BrokerState, view: DetectContext) -> Iterable[Finding]
     elif seen is not None and seen.known is not None:
         sentence = f"broker {broker.id} has no broker.rack now and was in rack {seen.known} before: "
         sentence += f"set broker.rack={seen.known} again and restart it, or another rack if it was moved"
-    elif not view.ground.racks:
+    elif not view.broker_racks.racks:
         sentence = f"broker {broker.id} has no broker.rack, and no other broker has one: set broker.rack"
     else:
-        others = listed(view.ground.racks)
+        others = listed(view.broker_racks.racks)
         sentence = (
             f"broker {broker.id} has no broker.rack, while others are in {others}: set broker.rack and restart it"
         )
@@ -123,8 +123,8 @@ def _spellings(view: DetectContext, client_racks: Iterable[tuple[str, str]]) -> 
     ``client_racks`` has (rack after aliases, ``client.rack`` as sent).
     """
     users: dict[str, dict[str, set[str]]] = {}
-    for broker in view.ground.brokers:
-        spelling = broker.rack.told
+    for broker in view.broker_racks.brokers:
+        spelling = broker.rack.rack_id
         if spelling is not None:
             users.setdefault(folded_rack(broker.rack.name or spelling), {}).setdefault(spelling, set()).add("brokers")
     for name, spelling in client_racks:
@@ -149,7 +149,7 @@ def _spelling(spellings: Mapping[str, set[str]], view: DetectContext) -> Finding
 
 
 def _selector(view: DetectContext) -> Iterable[Finding]:
-    racks: BrokerRacks = view.ground
+    racks: BrokerRacks = view.broker_racks
     if racks.selector is not False or not racks.racks_matter:
         return
     configs = view.snapshot.broker_configs
@@ -209,9 +209,9 @@ def _load(snapshot: Snapshot) -> _Load:
 
 
 def _absent(broker: int, absence: BrokerAbsence, load: _Load, view: DetectContext) -> Finding:
-    state = next((one for one in view.ground.brokers if one.id == broker), None)
+    state = next((one for one in view.broker_racks.brokers if one.id == broker), None)
     rack = state.rack.name if state is not None else None
-    last = rack is not None and not any(one.alive and one.rack.name == rack for one in view.ground.brokers)
+    last = rack is not None and not any(one.alive and one.rack.name == rack for one in view.broker_racks.brokers)
     parts = [absence_words(broker, absence), _holds(broker, load, absence)]
     parts += [f"no live broker of rack {rack} is left"] if last else []
     parts += ["its rack was never seen"] if state is not None and rack is None and not state.rack.claims else []

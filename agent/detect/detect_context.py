@@ -62,7 +62,7 @@ class DetectContext(NamedTuple):
     snapshot: Snapshot
     memory: Memory
     limits: Limits
-    ground: BrokerRacks
+    broker_racks: BrokerRacks
     sightings: Mapping[int, RackSighting]
     missing: frozenset[ObservationPart]
     """Parts that did not answer as a whole."""
@@ -119,7 +119,7 @@ def _broker_racks(
         room,
         rack_room(snapshot.brokers, leave_out=unsteady_brokers),
         unsteady_brokers,
-        {b.id: b.rack.told for b in snapshot.brokers if b.id in alive and b.rack.told is not None},
+        {b.id: b.rack.rack_id for b in snapshot.brokers if b.id in alive and b.rack.rack_id is not None},
         tuple(sorted(set(known.values()))),
         snapshot.selector_is_rack_aware,
         complete,

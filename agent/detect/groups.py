@@ -44,7 +44,9 @@ def group_findings(view: DetectContext, assessments: Mapping[str, Assessment], m
     gone = frozenset(view.snapshot.vanished_topics)
     away = [gone.intersection(reading.topics) for reading in read] if gone else [_NOTHING_GONE] * len(read)
     rows: Iterable[_Row] = zip(groups.values(), read, map(assessments.__getitem__, groups), away, strict=True)
-    results = each(memo, "groups", rows, _group_id, lambda row: _of_one(*row, view), context=(view.ground, view.limits))
+    results = each(
+        memo, "groups", rows, _group_id, lambda row: _of_one(*row, view), context=(view.broker_racks, view.limits)
+    )
     findings = list(chain.from_iterable(map(itemgetter(0), results)))
     return GroupFindings(findings + list(_stuck(view)), set().union(*set(map(itemgetter(1), results))))
 
@@ -65,7 +67,9 @@ def _of_one(
         if is_rack_blind(group, awareness):
             findings.append(_not_fixed(group, assessment, awareness, reading, view))
     findings += member_disagreements(group, racks, view)
-    return tuple(findings), frozenset([(rack.name or sent, sent) for rack in racks if (sent := rack.told) is not None])
+    return tuple(findings), frozenset(
+        [(rack.name or sent, sent) for rack in racks if (sent := rack.rack_id) is not None]
+    )
 
 
 def _group_id(row: _Row) -> str:
@@ -263,7 +267,7 @@ def _not_there(
     group: ReaderGroup, reading: GroupTopicFacts, gone: frozenset[str], view: DetectContext
 ) -> Iterable[Finding]:
     sizes = {name: facts.size for name, facts in zip(reading.topics, reading.facts, strict=True) if facts is not None}
-    whole = view.ground.topics_whole
+    whole = view.broker_racks.topics_whole
     strays: dict[TopicPartition, Member] = {}
     for member in group.members:
         for partition in member.assigned or ():

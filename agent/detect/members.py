@@ -128,9 +128,9 @@ def member_findings(group: ReaderGroup, racks: Iterable[Rack], view: DetectConte
     broken = [member for member in group.members if member.defects]
     if broken:
         findings.append(_undecodable(group, broken, view))
-    if not group.hidden and any(rack.name is not None and rack.name not in view.ground.racks for rack in racks):
+    if not group.hidden and any(rack.name is not None and rack.name not in view.broker_racks.racks for rack in racks):
         findings += _in_no_brokers_rack(group, view)
-    if view.ground.racks_matter and not group.hidden:
+    if view.broker_racks.racks_matter and not group.hidden:
         versions = {member.subscription_version for member in group.members} - {None}
         if any(rack.silent for rack in racks):
             findings += _without_rack(group, [member for member in group.members if member.rack.silent], view)
@@ -188,11 +188,11 @@ def _remedy(old: Sequence[Member], software: str | None) -> str:
 
 def _in_no_brokers_rack(group: ReaderGroup, view: DetectContext) -> Iterable[Finding]:
     """A rack that no broker has: a zone id where brokers have zone names, another spelling, a slip, or a lost zone."""
-    brokers = view.ground
+    brokers = view.broker_racks
     away = [member for member in group.members if is_away(member, brokers.racks)]
     if not away or not brokers.racks or not brokers.complete or brokers.rack_lost:
         return
-    racks = sorted({str(member.rack.told or member.rack.name) for member in away})
+    racks = sorted({str(member.rack.rack_id or member.rack.name) for member in away})
     meant = {rack: likely_rack(rack, brokers.racks) for rack in racks[:SHOWN]}
     who = of_all(len(away), len(group.members), "member")
     named = [rack if (guess := meant.get(rack)) is None else f"{rack} (probably meant: {guess})" for rack in racks]

@@ -57,13 +57,13 @@ def _relabelled(change: RackChange, view: DetectContext) -> Finding:
         ),
         severity=FindingSeverity.WARNING,
         since_ms=change.at_ms,
-        held=broker in view.ground.unsteady,
+        held=broker in view.broker_racks.unsteady,
         detail=change.cause.name.lower(),
     )
 
 
 def _changed(change: RackChange, view: DetectContext) -> Finding:
-    rack_of: Mapping[int, str] = view.ground.room.rack_of
+    rack_of: Mapping[int, str] = view.broker_racks.room.rack_of
     example = change.examples[0]
     shares = ", and replicas share a rack now while another is free" if change.shares_rack else ""
     since = (("running since", change.running_since_ms),) if change.running_since_ms is not None else ()
@@ -106,8 +106,8 @@ def _foreign(view: DetectContext) -> Iterable[Finding]:
         yield Finding(
             reason=FindingReason.FOREIGN_REASSIGNMENT,
             subject=SubjectId("topic", topic),
-            sentence=f"a reassignment of {counted(len(moves), 'partition')} of {topic} is running that rackwise "
-            f"did not start: {move.id} goes to {placed(target, view.ground.room.rack_of)}; rackwise leaves it alone",
+            sentence=f"a reassignment of {counted(len(moves), 'partition')} of {topic} is running that rackwise did "
+            f"not start: {move.id} goes to {placed(target, view.broker_racks.room.rack_of)}; rackwise leaves it alone",
             evidence=(
                 ("partitions", len(moves)),
                 ("first", first([str(move.id) for move in moves])),

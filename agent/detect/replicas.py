@@ -50,7 +50,7 @@ def replica_findings(view: DetectContext, memo: Memo) -> list[Finding]:
     """Findings about each topic, and about the preferred leaders of the cluster when all topics are visible."""
     snapshot = view.snapshot
     hidden = any(gap.part is ObservationPart.TOPICS for gap in snapshot.gaps)
-    inputs = (snapshot.topics, snapshot.reassignments, view.ground, view.limits, hidden)
+    inputs = (snapshot.topics, snapshot.reassignments, view.broker_racks, view.limits, hidden)
     return memo.of(("replicas",), inputs, lambda: _findings(view, memo, hidden=hidden))
 
 
@@ -59,14 +59,14 @@ def _findings(view: DetectContext, memo: Memo, *, hidden: bool) -> list[Finding]
     for move in view.snapshot.reassignments.values():
         moving.setdefault(move.id.topic, []).append(move)
     rows = [(topic, tuple(moving.get(name, ()))) for name, topic in view.snapshot.topics.items()]
-    places = _Places(view.ground)
+    places = _Places(view.broker_racks)
     by_topic = each(
         memo,
         "replicas of",
         rows,
         lambda row: row[0].name,
         lambda row: _topic_findings(row[0], row[1], view, places),
-        context=(view.ground, view.limits),
+        context=(view.broker_racks, view.limits),
     )
     findings = [finding for topic in by_topic for finding in topic.findings]
     if hidden:
@@ -124,7 +124,7 @@ def _topic_findings(topic: TopicState, moves: _Moves, view: DetectContext, place
     findings = list(_isr(topic, running, view))
     steady: list[tuple[TopicPartition, CrowdedRack]] = []
     wavering: list[tuple[TopicPartition, CrowdedRack]] = []
-    leaders, replicas = [0] * len(view.ground.racks), [0] * len(view.ground.racks)
+    leaders, replicas = [0] * len(view.broker_racks.racks), [0] * len(view.broker_racks.racks)
     blurred = False
     for state in topic.partitions:
         after = target_replicas(state, running.get(state.id)) if running else state.replicas
@@ -169,7 +169,7 @@ def _shared(
             ("partitions", len(crowded)),
             ("of", len(topic.partitions)),
             ("first", first(names)),
-            ("example", f"{partition}: {placed(replicas, view.ground.room.rack_of)}"),
+            ("example", f"{partition}: {placed(replicas, view.broker_racks.room.rack_of)}"),
             ("free racks", example.free),
         ),
         severity=FindingSeverity.WARNING,
@@ -194,7 +194,7 @@ def _room(example: CrowdedRack) -> str:
 
 
 def _why_held(crowded: Sequence[tuple[TopicPartition, CrowdedRack]], topic: TopicState, view: DetectContext) -> str:
-    moves, brokers = view.snapshot.reassignments, view.ground
+    moves, brokers = view.snapshot.reassignments, view.broker_racks
     names = {name for name, _ in crowded}
     held = {
         broker
@@ -269,21 +269,23 @@ def _least(topic: TopicState, names: Sequence[str]) -> str:
 
 
 def _topic_skew(topic: TopicState, spread: RackLeaderCounts, view: DetectContext) -> Iterable[Finding]:
-    wavering = view.ground.unsteady | view.ground.away
+    wavering = view.broker_racks.unsteady | view.broker_racks.away
     unsteady = bool(wavering) and any(not wavering.isdisjoint(state.replicas) for state in topic.partitions)
     yield from _skew(SubjectId("topic", topic.name), topic.name, spread, view, held=unsteady)
 
 
 def _cluster_skew(spreads: Mapping[RackLeaderCounts, int], view: DetectContext) -> list[Finding]:
     """Of all topics together; many topics have the same spread."""
-    leaders, replicas = [0] * len(view.ground.racks), [0] * len(view.ground.racks)
+    leaders, replicas = [0] * len(view.broker_racks.racks), [0] * len(view.broker_racks.racks)
     for spread, times in spreads.items():
         for rack in range(len(leaders)):
             leaders[rack] += times * spread.leaders[rack]
             replicas[rack] += times * spread.replicas[rack]
     subject = SubjectId("cluster", view.snapshot.cluster_id)
     total = RackLeaderCounts(tuple(leaders), tuple(replicas), any(spread.blurred for spread in spreads))
-    return list(_skew(subject, "the cluster", total, view, held=bool(view.ground.unsteady | view.ground.away)))
+    return list(
+        _skew(subject, "the cluster", total, view, held=bool(view.broker_racks.unsteady | view.broker_racks.away))
+    )
 
 
 def _skew(
@@ -296,7 +298,7 @@ def _skew(
     over, rack, share, even = max(
         [
             ((share := leaders / leaders_total) - (even := replicas / held_replicas), rack, share, even)
-            for rack, leaders, replicas in zip(view.ground.racks, spread.leaders, spread.replicas, strict=True)
+            for rack, leaders, replicas in zip(view.broker_racks.racks, spread.leaders, spread.replicas, strict=True)
         ]
     )
     if over <= view.limits.detect.leader_skew_share:
@@ -312,7 +314,7 @@ def _skew(
             ("share of replicas", round(even, 4)),
             (
                 "preferred leaders by rack",
-                tuple(f"{r}: {n}" for r, n in zip(view.ground.racks, spread.leaders, strict=True)),
+                tuple(f"{r}: {n}" for r, n in zip(view.broker_racks.racks, spread.leaders, strict=True)),
             ),
             ("partitions", leaders_total),
         ),

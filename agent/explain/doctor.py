@@ -14,8 +14,8 @@ from enum import StrEnum
 
 from agent.detect.detect_context import rack_source
 from agent.explain import doctor_coverage, doctor_groups
-from agent.explain.doctor_coverage import CheckCoverage, DoctorContext, SightOf
-from agent.explain.doctor_fixes import DoctorFix, each_subject, few, fixes_of, merged_sentences, told_infos
+from agent.explain.doctor_coverage import CheckCoverage, CoverageOf, DoctorContext
+from agent.explain.doctor_fixes import DoctorFix, each_subject, few, fixes_of, info_sentences, merged_sentences
 from agent.simulate.rack_loss import RackLoss, loss_details, loss_label, rack_losses, unseen_parts
 from agent.values.assessment import DetectionResult
 from agent.values.cycle import gaps_of
@@ -76,7 +76,7 @@ class DoctorCheck:
     """Its subjects: brokers, topics, groups or ``group/member``."""
     fixes: tuple[DoctorFix, ...] = ()
     """Config lines, cause by cause."""
-    tells: bool = False
+    always_shown: bool = False
     """True where the sentences are shown also for ``ok``."""
 
     @property
@@ -94,7 +94,7 @@ class DoctorCheck:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
     name: str
-    coverage: SightOf
+    coverage: CoverageOf
     reasons: tuple[FindingReason, ...]
     parts: tuple[ObservationPart, ...]
     advice: tuple[ProposalReason, ...] = ()
@@ -258,7 +258,7 @@ def _racks(context: DoctorContext) -> DoctorCheck:
         *(f"{one.name} answered {lasted(one.age_ms)} ago" for one in snapshot.rack_locators if one.age_ms),
     ]
     sentences = [part for part in (*check.sentences, *sentences) if part]
-    return replace(check, sentences=tuple(sentences), tells=True)
+    return replace(check, sentences=tuple(sentences), always_shown=True)
 
 
 def _sources(who: str, sources: list[str | None]) -> str:
@@ -282,7 +282,9 @@ def risks(snapshot: Snapshot) -> tuple[DoctorCheck, ...]:
 
 def _risk(loss: RackLoss) -> DoctorCheck:
     affected = {p.topic for p in (*loss.leaderless, *loss.under_min_isr)} | {t.group for t in loss.tasks}
-    possibly = {p.topic for p in loss.untold} | {t.group for t in loss.untold_tasks} | {*loss.untold_groups}
+    possibly = (
+        {p.topic for p in loss.unknown_partitions} | {t.group for t in loss.unknown_tasks} | {*loss.unknown_groups}
+    )
     if affected:
         state = CheckState.RISK
     elif loss.uncertain:
@@ -310,7 +312,7 @@ def _answer(question: _Question, context: DoctorContext, advice: tuple[AdvicePla
     who = tuple(dict.fromkeys([*[gap.subject for gap in gaps if gap.subject], *coverage.who]))
     state, sentences = _judged(coverage, unseen)
     if relevant:  # infos, which the sentence of OK would contradict
-        sentences = (*(() if state is CheckState.OK else sentences), *told_infos(relevant))
+        sentences = (*(() if state is CheckState.OK else sentences), *info_sentences(relevant))
     return DoctorCheck(
         name=question.name,
         key=question.name,
@@ -318,7 +320,7 @@ def _answer(question: _Question, context: DoctorContext, advice: tuple[AdvicePla
         sentences=sentences,
         who=who,
         fixes=_fixes(question, (), relevant, advice, context),
-        tells=bool(relevant),
+        always_shown=bool(relevant),
     )
 
 
@@ -367,7 +369,7 @@ def _fault(
         name=question.name,
         key=question.name,
         state=CheckState.FAULT if grave else CheckState.RISK,
-        sentences=(*few(merged_sentences(faults), "findings"), *told_infos(infos)),
+        sentences=(*few(merged_sentences(faults), "findings"), *info_sentences(infos)),
         who=tuple(dict.fromkeys(who or [finding.subject.name for finding in faults])),
         fixes=fixes,
     )

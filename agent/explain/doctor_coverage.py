@@ -67,7 +67,7 @@ class DoctorContext(NamedTuple):
         return [broker for broker in self.snapshot.brokers if broker.alive]
 
 
-SightOf = Callable[[DoctorContext], CheckCoverage]
+CoverageOf = Callable[[DoctorContext], CheckCoverage]
 
 
 def brokers_there(context: DoctorContext) -> CheckCoverage:

@@ -78,7 +78,7 @@ def spelled_otherwise(finding: Finding, snapshot: Snapshot) -> dict[str, list[Me
     spellings, of_brokers = _spellings(finding, snapshot)
     others = spellings - of_brokers
     by_group = {
-        group.id: [member for member in group.members if member.rack.told in others]
+        group.id: [member for member in group.members if member.rack.rack_id in others]
         for group in snapshot.groups.values()
         if isinstance(group, ReaderGroup)
     }
@@ -89,7 +89,9 @@ def _spellings(finding: Finding, snapshot: Snapshot) -> tuple[set[str], set[str]
     """All spellings of the rack, and those of brokers."""
     evidence = dict(finding.evidence).get("spellings")
     spellings = {str(one) for one in evidence} if isinstance(evidence, tuple) else set()
-    return spellings, spellings & {broker.rack.told for broker in snapshot.brokers if broker.rack.told is not None}
+    return spellings, spellings & {
+        broker.rack.rack_id for broker in snapshot.brokers if broker.rack.rack_id is not None
+    }
 
 
 def _spelling_lines(finding: Finding, snapshot: Snapshot) -> Iterator[tuple[str, list[str]]]:
@@ -98,7 +100,7 @@ def _spelling_lines(finding: Finding, snapshot: Snapshot) -> Iterator[tuple[str,
     choice = sorted(of_brokers or spellings)
     wanted = choice[0] if len(choice) == 1 else f"<{'|'.join(choice)}>"
     if len(of_brokers) > 1:
-        yield f"{BROKER_RACK}={wanted}", [f"broker {b.id}" for b in snapshot.brokers if b.rack.told in of_brokers]
+        yield f"{BROKER_RACK}={wanted}", [f"broker {b.id}" for b in snapshot.brokers if b.rack.rack_id in of_brokers]
     groups = spelled_otherwise(finding, snapshot)
     if groups:
         yield f"{CLIENT_RACK}={wanted}", [f"group {group}" for group in groups]
@@ -148,7 +150,7 @@ SENTENCES = 10
 """Findings of one check that are named one by one; the rest is counted, and ``rackwise status`` shows all."""
 
 
-def told_infos(findings: Iterable[Finding]) -> list[str]:
+def info_sentences(findings: Iterable[Finding]) -> list[str]:
     """Findings of severity info, as ``status`` shows them."""
     return [f"info: {sentence}" for sentence in few(merged_sentences(each_subject(findings)), "infos")]
 
@@ -284,9 +286,9 @@ def _saved(name: str, look: StageEvaluation) -> FaultCost:
     group, assessment = snapshot.groups.get(name), detection.assessments.get(name)
     if group is None or isinstance(group, OtherGroup) or assessment is None:
         return NO_COST
-    if assessment.ground is None or assessment.result is None:
+    if assessment.locality is None or assessment.result is None:
         return NO_COST
-    locality = assessment.ground
+    locality = assessment.locality
     now = _traffic(current_reads(group, locality), locality, snapshot)
     best = _traffic(optimal_reads(group, locality, assessment.result), locality, snapshot)
     if now.unknown or best.unknown:

@@ -391,7 +391,7 @@ def _others(about: str, rack: Rack) -> list[ExplainedRule]:
 
 def _to_kafka(about: str, broker: BrokerState) -> ExplainedRule:
     """Kafka places topics and chooses the nearest replica by broker.rack alone."""
-    broker_rack = broker.rack.told if broker.alive else None
+    broker_rack = broker.rack.rack_id if broker.alive else None
     if not broker.alive:
         sentence = "it is absent, and clients do not know its rack"
     elif broker_rack is None:

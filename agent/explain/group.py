@@ -9,7 +9,7 @@ from agent.plan.gain_thresholds import (
     assignment_gain,
     brings_worth,
     group_comparison,
-    group_ground,
+    group_locality,
     more_local_worth,
     optimum_worth,
     total_reads,
@@ -261,7 +261,7 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, context: PlanC
         )
     rows = [ExplainedRule(about, "gain above the threshold", yes_or_no(enough), sentence)]
     predicted = own_answer(context.predictions.get(group.id))
-    gain = assignment_gain(group, assessment, group_ground(group, context.snapshot, context.memo), predicted)
+    gain = assignment_gain(group, assessment, group_locality(group, context.snapshot, context.memo), predicted)
     if predicted is not None and gain is not None:
         own = yes_or_no(brings_worth(gain.kafka, assessment, limits))
         brings = gain.kafka.brings()
@@ -286,7 +286,7 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, context: PlanC
 
 def _reads(group: ReaderGroup, assessment: Assessment, context: PlanContext) -> list[ExplainedRule]:
     """Each read: local, crossing or unknown by Kafka's measure, and its reader at the optimum."""
-    locality = group_ground(group, context.snapshot, context.memo)
+    locality = group_locality(group, context.snapshot, context.memo)
     racks = racks_by_partition(locality, LocalityMeasure.KAFKA)
     target = _owners(group, assessment)
     rows: list[ExplainedRule] = []

@@ -225,8 +225,8 @@ def _copies(assignment: PredictedAssignment) -> int:
 
 def _crossing(reads: Reads, group: ReaderGroup, snapshot: Snapshot) -> int:
     """The number of reads without a replica in the reader's own rack id."""
-    rack_of = {reader.id: reader.rack.told for reader in group.readers}
-    racks = {broker.id: broker.rack.told for broker in snapshot.brokers if broker.rack.told}
+    rack_of = {reader.id: reader.rack.rack_id for reader in group.readers}
+    racks = {broker.id: broker.rack.rack_id for broker in snapshot.brokers if broker.rack.rack_id}
     crossing = 0
     for name, held in reads.items():
         for topic, number in held:

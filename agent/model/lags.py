@@ -48,7 +48,7 @@ class InferredRole(NamedTuple):
     certain: bool
 
 
-def tell_roles(
+def inferred_roles(
     group: StreamsGroup,
     stateful: Sequence[TaskId],
     caught_up: Mapping[CopyKey, bool | None],
@@ -246,7 +246,7 @@ def _placed(view: _View) -> Iterable[tuple[str, TaskId, InferredRole]]:
             for process in view.group.processes
             for task in process.standby
         }
-        roles = tell_roles(view.group, tuple(view.tasks), caught_up, view.settings, follow_up=view.facts.follow_up)
+        roles = inferred_roles(view.group, tuple(view.tasks), caught_up, view.settings, follow_up=view.facts.follow_up)
     for process in view.group.processes:
         for task in process.active:
             yield process.id, task, InferredRole(TaskRole.ACTIVE, certain=True)

@@ -40,11 +40,11 @@ def known_rack(name: str | None) -> Rack:
 
 
 def agreed_racks(racks: Sequence[Rack]) -> Rack:
-    """The one rack of all known ones, conflicting when they differ; ``told`` comes from the first."""
+    """The one rack of all known ones, conflicting when they differ; ``rack_id`` comes from the first."""
     known = [rack for rack in racks if rack.name is not None]
     names = tuple(sorted({str(rack.name) for rack in known}))
     if len(names) > 1:
-        wire_racks = {rack.told for rack in racks} - {None}
+        wire_racks = {rack.rack_id for rack in racks} - {None}
         source = None if len(wire_racks) > 1 else min(rack.source for rack in known if rack.source is not None)
         return Rack(RackState.CONFLICTING, None, names, source=source)
     return min(known, key=lambda rack: (rack.source or "", rack.sent or "", rack.others), default=UNKNOWN_RACK)
@@ -244,7 +244,7 @@ def with_process_rack(members: Iterable[Member], rack: Rack) -> list[Member]:
         return list(members)
     if rack.source is None:
         return [member._replace(rack=rack) for member in members]
-    return [member._replace(rack=rack._replace(sent=member.rack.told)) for member in members]
+    return [member._replace(rack=rack._replace(sent=member.rack.rack_id)) for member in members]
 
 
 def _defects(decoded: DecodedMember) -> tuple[MemberDefect, ...]:

@@ -1,7 +1,7 @@
 """Racks of brokers and clients by the rack locators of ``rack.locator.class``, in their order (KIP-36).
 
 The first locator that knows a rack wins; one that contradicts itself counts as unknown, and when none knows the rack is
-conflicting. Aliases apply to every answer first; `Rack.told` keeps the rack on the wire, which Kafka compares.
+conflicting. Aliases apply to every answer first; `Rack.rack_id` keeps the rack on the wire, which Kafka compares.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class CrossRackCosts:
     consume: CrossRackTraffic
     unserved: CrossRackTraffic
     """Reads that cross although an in-sync replica is in the reader's rack, as brokers have no rack-aware selector."""
-    untold: tuple[str, ...]
+    hidden_groups: tuple[str, ...]
     """Groups with a member whose reads are not visible: what they read is missing at the topics."""
 
     @property
@@ -125,7 +125,7 @@ class _Ledger:
             replicate=together((*(topic.replicate for topic in topics.values()), self._unseen(ObservationPart.TOPICS))),
             consume=together((*filter(None, groups.values()), self._unseen(ObservationPart.GROUPS))),
             unserved=self._unserved.traffic(),
-            untold=tuple(self._hidden),
+            hidden_groups=tuple(self._hidden),
         )
 
     def group(self, group: Group, members: Collection[str] | None = None) -> CrossRackTraffic | None:

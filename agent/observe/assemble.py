@@ -18,8 +18,8 @@ _NOTHING_JUDGED = VanishedNames(frozenset(), frozenset(), ())
 class ObservationAnswers(NamedTuple):
     """The answers of all three waves."""
 
-    world: ClusterListing
-    insides: ClusterDetails
+    listing: ClusterListing
+    details: ClusterDetails
     ends: EndOffsets
 
 

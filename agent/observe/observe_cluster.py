@@ -179,9 +179,9 @@ def _remember(
     """Update the state for the next look. A part that did not answer keeps its known names."""
     recall = context.recall
     recall.last = observation
-    if answers.world.topics is not None:
+    if answers.listing.topics is not None:
         recall.known_topics = frozenset(topic.name for topic in observation.topics) | judged.topics.hidden
-    if answers.world.groups is not None:
+    if answers.listing.groups is not None:
         recall.known_groups = frozenset(group.group_id for group in observation.listed_groups) | judged.groups.hidden
     for part in asked_whole(answers):
         recall.taken_ms[part] = context.now_ms

@@ -122,7 +122,7 @@ def _client_racks(context: PlanContext) -> Advised:
         return _sends_no_rack(member) or is_away(member, racks)
 
     def plan(group: ReaderGroup, who: tuple[str, ...], ids: tuple[str, ...]) -> AdvicePlan:
-        sent_racks = sorted({str(m.rack.told or m.rack.name) for m in group.members if is_away(m, racks)})
+        sent_racks = sorted({str(m.rack.rack_id or m.rack.name) for m in group.members if is_away(m, racks)})
         silent = any(map(_sends_no_rack, group.members))
         meant = {likely_rack(rack, racks) for rack in sent_racks[:_GUESSED]} if len(sent_racks) <= _GUESSED else {None}
         wanted = next((rack for rack in meant if len(meant) == 1 and rack and not silent), None) or choice

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agent.detect.assess import bits_for, ground_of, topics_of
+from agent.detect.assess import bits_for, locality_of, topics_of
 from agent.detect.assess_consumers import LocalityCounts, Reads, count_reads, gain
 from agent.detect.traffic import (
     LEAST_GAIN,
@@ -96,18 +96,18 @@ def more_local_worth(reading: MeasureGain, limits: Limits) -> bool:
     return worth_bytes(reading.more_local(), reading.bytes_before.total, limits)
 
 
-def group_ground(group: ReaderGroup, snapshot: Snapshot, memo: Memo) -> GroupLocality:
+def group_locality(group: ReaderGroup, snapshot: Snapshot, memo: Memo) -> GroupLocality:
     """Where a group's topics have their replicas."""
     names = memo.of(("group topics", group.id), (group,), lambda: topics_of(group))
-    return ground_of(names, bits_for((group,), snapshot, memo), snapshot, memo)
+    return locality_of(names, bits_for((group,), snapshot, memo), snapshot, memo)
 
 
 def assessed_locality(
     group: ReaderGroup, assessment: Assessment | None, snapshot: Snapshot, memo: Memo
 ) -> GroupLocality:
     """The same, as the group's assessment has it already."""
-    locality = None if assessment is None else assessment.ground
-    return group_ground(group, snapshot, memo) if locality is None else locality
+    locality = None if assessment is None else assessment.locality
+    return group_locality(group, snapshot, memo) if locality is None else locality
 
 
 def wanted_reads(

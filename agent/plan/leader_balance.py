@@ -314,7 +314,7 @@ class LeaderCounts:
         self.of_rack[self.rack_of[taker]] += 1
 
 
-def led_by(state: PartitionState, leader: int) -> PlacementChange:
+def with_leader(state: PartitionState, leader: int) -> PlacementChange:
     """The same replicas with another preferred leader; the others keep their order."""
     rest = tuple(broker for broker in state.replicas if broker != leader)
     return PlacementChange(state.id, state.replicas, (leader, *rest))

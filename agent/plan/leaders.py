@@ -19,8 +19,8 @@ from agent.plan.leader_balance import (
     fewest_changes,
     groups_by_topic,
     known_readers,
-    led_by,
     readers_of,
+    with_leader,
 )
 from agent.plan.placements import Skipped, left_out
 from agent.plan.plan_context import PlanContext, addressed_findings, gone_brokers
@@ -146,7 +146,7 @@ def _within_limits(wanted: list[_Wanted], seats: LeaderCounts) -> list[Placement
         if allowed:
             leader = seats.least_busy(allowed)
             seats.give(state.replicas[0], leader)
-            changes.append(led_by(state, leader))
+            changes.append(with_leader(state, leader))
     return sorted(changes)
 
 
@@ -221,7 +221,7 @@ def _make_even(
         if not changed:
             skipped.append((finding.id, Unplanned.INFEASIBLE))
     states = {state.id: state for _, scope in scopes for state in scope}
-    changes = [led_by(states[p], leader) for p, leader in leaders.items() if leader != states[p].replicas[0]]
+    changes = [with_leader(states[p], leader) for p, leader in leaders.items() if leader != states[p].replicas[0]]
     taken.update(change.id for change in changes)
     return _plans(changes, scopes, answers, seats), skipped
 

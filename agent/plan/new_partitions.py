@@ -345,7 +345,7 @@ def _kafka(asked: _Asked, snapshot: Snapshot, kafka: ClusterPlacer) -> NewPlacem
 
 def _striped(asked: _Asked, snapshot: Snapshot, next_int: NextInt) -> tuple[tuple[tuple[int, ...], ...], str]:
     brokers = [
-        UsableBroker(broker.id, broker.rack.told, fenced=not broker.alive or broker.fenced is True)
+        UsableBroker(broker.id, broker.rack.rack_id, fenced=not broker.alive or broker.fenced is True)
         for broker in snapshot.brokers
         if broker.host is not None and not broker.cordoned
     ]
@@ -356,7 +356,7 @@ def _striped(asked: _Asked, snapshot: Snapshot, next_int: NextInt) -> tuple[tupl
 
 
 def _kip_36(asked: _Asked, snapshot: Snapshot, next_int: NextInt) -> tuple[tuple[tuple[int, ...], ...], str]:
-    brokers = [BrokerMetadata(broker.id, broker.rack.told) for broker in snapshot.brokers if broker.alive]
+    brokers = [BrokerMetadata(broker.id, broker.rack.rack_id) for broker in snapshot.brokers if broker.alive]
     if asked.existing:
         placed = add_partitions(brokers, asked.topic, dict(enumerate(asked.existing)), len(asked.existing) + asked.more)
         return tuple(placed[number] for number in sorted(placed)), "Kafka's answer (KIP-36), of which nothing is random"

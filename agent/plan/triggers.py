@@ -198,7 +198,7 @@ def _not_worth(group: ReaderGroup, assessment: Assessment, context: PlanContext)
     if not optimum_worth(assessment, context.limits):
         return Unplanned.BELOW_THRESHOLD
     # Its assignor decides by the racks that it gets: a rack that only a locator knows, or under another name, is none.
-    if any(rack.state is not RackState.KNOWN or rack.told != rack.name for rack in _racks(group, context)):
+    if any(rack.state is not RackState.KNOWN or rack.rack_id != rack.name for rack in _racks(group, context)):
         return Unplanned.UNKNOWN_RACK
     locality = assessed_locality(group, assessment, context.snapshot, context.memo)
     given = own_answer(context.predictions.get(group.id))

@@ -182,7 +182,7 @@ def _problem(
     by_process: dict[str, dict[TaskId, int]] = {process.id: {} for process in group.processes}
     for process_id, task_id, lag in lags:
         by_process[process_id][task_id] = lag
-    racks = {member.id: member.rack.told for member in group.members}
+    racks = {member.id: member.rack.rack_id for member in group.members}
     topics = {tp.topic for task in tasks for tp in (*task.sources, *task.changelogs)}
     shown = {topic: replicas for topic in sorted(topics) if (replicas := inputs.replicas(topic)) is not None}
     known = {task.id for task in tasks}

@@ -57,7 +57,7 @@ def _has_holes(topic: TopicState) -> bool:
 
 def broker_racks(brokers: Iterable[BrokerState]) -> dict[int, str]:
     """Live broker -> ``broker.rack``, as clients get it."""
-    return {broker.id: broker.rack.told for broker in brokers if broker.alive and broker.rack.told}
+    return {broker.id: broker.rack.rack_id for broker in brokers if broker.alive and broker.rack.rack_id}
 
 
 SHARED_BUCKET = "two members share a bucket of Kafka's hash map, where their order depends on which came first"

@@ -289,7 +289,7 @@ def _classic_member(member: Member, *, looks_at_racks: bool) -> ClassicMember:
     return ClassicMember(
         id=member.id,
         topics=member.topics,
-        rack=member.rack.told if looks_at_racks else None,
+        rack=member.rack.rack_id if looks_at_racks else None,
         instance_id=member.instance_id,
         owned=member.assigned or (),
         generation=GENERATION,

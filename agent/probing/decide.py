@@ -300,7 +300,7 @@ class ProbingDeadline(NamedTuple):
     """When the application's own probing rebalance is due, in milliseconds from now; negative when it is overdue."""
 
     left_ms: int
-    told: bool
+    reported: bool
     """False where it is the join plus the interval, not the time of the group leader."""
 
 
@@ -316,12 +316,12 @@ def deadline(
         return None
     left_ms = next_rebalance_ms - taken_ms
     if not settings.known or join is None:
-        return ProbingDeadline(left_ms, told=True)
+        return ProbingDeadline(left_ms, reported=True)
     latest_ms = join.seen_ms + settings.probing_rebalance_interval_ms - now_ms
     earliest_ms = None if join.after_ms is None else join.after_ms + settings.probing_rebalance_interval_ms - now_ms
     if left_ms > latest_ms + DISAGREE_MS or (earliest_ms is not None and left_ms < earliest_ms - DISAGREE_MS):
-        return None if earliest_ms is None else ProbingDeadline(earliest_ms, told=False)
-    return ProbingDeadline(left_ms, told=True)
+        return None if earliest_ms is None else ProbingDeadline(earliest_ms, reported=False)
+    return ProbingDeadline(left_ms, reported=True)
 
 
 # A wait delays the warm-ups that have caught up; it saves a rebalance and, for the late ones, the floor between two

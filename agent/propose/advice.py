@@ -123,7 +123,9 @@ def _in_meant_racks(group: ReaderGroup, racks: Sequence[str]) -> ReaderGroup:
 
     def meant(rack: Rack) -> Rack:
         return (
-            rack if rack.name is None or rack.name in racks else known_rack(likely_rack(rack.told or rack.name, racks))
+            rack
+            if rack.name is None or rack.name in racks
+            else known_rack(likely_rack(rack.rack_id or rack.name, racks))
         )
 
     if isinstance(group, ConsumerGroup):

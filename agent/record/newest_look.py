@@ -257,7 +257,7 @@ def leading_of(
     return NewestLook({}, f"{first.name} {'leads' if first.report.leads else 'writes it'}, but {own.why_not}"), runs
 
 
-def agents_heard(config: Mapping[str, str | int], topic: str, *, prefix: str, timeout_ms: int) -> tuple[AgentRun, ...]:
+def agents_in(config: Mapping[str, str | int], topic: str, *, prefix: str, timeout_ms: int) -> tuple[AgentRun, ...]:
     """The agents of any cluster that write to a topic, the leader first; none where it cannot be read."""
     found = _asked(lambda reader: agent_runs(reader, None), config, topic, prefix, timeout_ms)
     return () if isinstance(found, str) else found

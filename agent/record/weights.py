@@ -83,7 +83,7 @@ class KeptWeights:
         self._readings.clear()
         self._bytes = self._left_out = 0
 
-    def told(self, cluster: str) -> WeightsReading:
+    def reading(self, cluster: str) -> WeightsReading:
         """The weights of that cluster; the same object for as long as no record comes."""
         known = self._readings.get(cluster)
         if known is None:
@@ -128,7 +128,7 @@ class WeightsReader:
         self._first.set()  # it is waited for once
         with self._lock:
             gap = self._gap
-            weights = self._kept.told(observation.cluster_id)
+            weights = self._kept.reading(observation.cluster_id)
             if self._missing is not None:
                 weights = WeightsReading(self._topic, missing=self._missing)
         gaps = observation.gaps if gap is None else (*observation.gaps, gap)

@@ -69,12 +69,12 @@ class RackLoss:
     """Led now, and no in-sync replica is outside the rack."""
     under_min_isr: tuple[TopicPartition, ...] = ()
     """At or above min ISR now; still led afterwards, but closed to writes with acks=all."""
-    untold: tuple[TopicPartition, ...] = ()
+    unknown_partitions: tuple[TopicPartition, ...] = ()
     """Unknown: one of the two, or neither."""
     tasks: tuple[LostTask, ...] = ()
     """Stateful tasks without a caught-up standby elsewhere."""
-    untold_tasks: tuple[LostTask, ...] = ()
-    untold_groups: tuple[str, ...] = ()
+    unknown_tasks: tuple[LostTask, ...] = ()
+    unknown_groups: tuple[str, ...] = ()
     """Streams groups whose tasks are all unknown."""
     survivors: tuple[SurvivingBroker, ...] = ()
     replicas: int = 0
@@ -92,7 +92,7 @@ class RackLoss:
     @property
     def uncertain(self) -> bool:
         """True when something is unknown."""
-        return bool(self.untold or self.untold_tasks or self.untold_groups or self.unseen)
+        return bool(self.unknown_partitions or self.unknown_tasks or self.unknown_groups or self.unseen)
 
     @property
     def holds_nothing(self) -> bool:
@@ -207,10 +207,10 @@ def _loss(rack: str, partitions: _LostPartitions, inputs: _Inputs) -> RackLoss:
         brokers=tuple(sorted(broker for broker, name in inputs.rack_of.items() if name == rack)),
         leaderless=tuple(sorted(partitions.leaderless)),
         under_min_isr=tuple(sorted(partitions.under)),
-        untold=tuple(sorted(partitions.unknown)),
+        unknown_partitions=tuple(sorted(partitions.unknown)),
         tasks=tuple(sorted(lost)),
-        untold_tasks=tuple(sorted(unknown)),
-        untold_groups=tuple(unknown_groups),
+        unknown_tasks=tuple(sorted(unknown)),
+        unknown_groups=tuple(unknown_groups),
         survivors=_survivors(rack, inputs),
         replicas=inputs.replicas.get(rack, 0),
         runs=sum(len(p.active) for group in inputs.groups for p in group.processes if _in(p, rack)),
@@ -363,7 +363,7 @@ def loss_sentence(loss: RackLoss) -> str:
 
 def _unknown(loss: RackLoss) -> list[str]:
     parts: list[str] = []
-    numbers = len(loss.untold), len(loss.untold_tasks), len(loss.untold_groups)
+    numbers = len(loss.unknown_partitions), len(loss.unknown_tasks), len(loss.unknown_groups)
     named = [
         counted(number, word)
         for number, word in zip(numbers, ("partition", "task", "whole group"), strict=True)
@@ -378,13 +378,13 @@ def _unknown(loss: RackLoss) -> list[str]:
 
 def _unknown_effects(loss: RackLoss) -> str:
     """The first of each kind, the unknowns of tasks, and the command that shows all."""
-    parts = [few(loss.untold, SHOWN)] if loss.untold else []
-    if loss.untold_tasks:
-        reasons = ", ".join(dict.fromkeys(one.why for one in loss.untold_tasks))
-        parts.append(f"{few([f'{one.group} {one.task}' for one in loss.untold_tasks], SHOWN)}: {reasons}")
-    if loss.untold_groups:
-        parts.append(f"{_plural(len(loss.untold_groups), 'group')} {few(loss.untold_groups, SHOWN)}")
-    cut = max(len(loss.untold), len(loss.untold_tasks), len(loss.untold_groups)) > SHOWN
+    parts = [few(loss.unknown_partitions, SHOWN)] if loss.unknown_partitions else []
+    if loss.unknown_tasks:
+        reasons = ", ".join(dict.fromkeys(one.why for one in loss.unknown_tasks))
+        parts.append(f"{few([f'{one.group} {one.task}' for one in loss.unknown_tasks], SHOWN)}: {reasons}")
+    if loss.unknown_groups:
+        parts.append(f"{_plural(len(loss.unknown_groups), 'group')} {few(loss.unknown_groups, SHOWN)}")
+    cut = max(len(loss.unknown_partitions), len(loss.unknown_tasks), len(loss.unknown_groups)) > SHOWN
     return "; ".join([*parts, "all: rackwise racks -o json"] if cut else parts)
 
 

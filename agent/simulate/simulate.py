@@ -22,7 +22,7 @@ from agent.plan.gain_thresholds import (
     crossing_usd_per_day,
     given_reads,
     group_comparison,
-    group_ground,
+    group_locality,
     moved_by,
 )
 from agent.plan.make import make_plan
@@ -143,7 +143,7 @@ def _simulated(
 def _outcome(
     group: ReaderGroup, assignment: PredictedAssignment, after: SimulatedCluster, racks: Mapping[str, str | None]
 ) -> AssignmentOutcome:
-    locality = group_ground(group, after.snapshot, Memo())
+    locality = group_locality(group, after.snapshot, Memo())
     reads = given_reads(group, locality, assignment)
     tally = count_reads(reads, locality.masks)[0]
     in_bytes, usd = _bytes(reads, locality, after)
@@ -165,7 +165,7 @@ def _bytes(reads: Reads, locality: GroupLocality, cluster: SimulatedCluster) -> 
 
 def _best(group: ReaderGroup, after: SimulatedCluster) -> PredictedAssignment | None:
     """The optimum by Kafka's measure: everything that the group subscribes to, whichever member has it now."""
-    locality = group_ground(group, after.snapshot, Memo())
+    locality = group_locality(group, after.snapshot, Memo())
     if not group.members or not any(locality.bits.reader(reader.rack) for reader in group.readers):
         return None
     if isinstance(group, ConsumerGroup):

@@ -60,7 +60,7 @@ class _Names(dict[int, frozenset[str]]):
 class RackBits:
     """The racks of a cluster as bits; made once per set of brokers, and compared by identity."""
 
-    __slots__ = ("bit_of", "broker_bits", "masks", "names", "selector_is_rack_aware", "told_in")
+    __slots__ = ("bit_of", "broker_bits", "masks", "names", "rack_ids", "selector_is_rack_aware")
 
     def __init__(
         self,
@@ -68,14 +68,14 @@ class RackBits:
         broker_bits: Mapping[int, int],
         *,
         selector_is_rack_aware: bool | None,
-        told_in: Mapping[str, frozenset[str | None]] | None = None,
+        rack_ids: Mapping[str, frozenset[str | None]] | None = None,
     ) -> None:
         self.bit_of = bit_of
         """Rack name -> bit; only racks that some broker has."""
         self.broker_bits = broker_bits
         """Broker id -> bit of its rack, or ``UNKNOWN``."""
         self.selector_is_rack_aware = selector_is_rack_aware
-        self.told_in = told_in or {}
+        self.rack_ids = rack_ids or {}
         """Rack name -> values of ``broker.rack`` in it."""
         self.masks: Mapping[tuple[int, ...], int] = _Masks(broker_bits)
         """The racks of any brokers; ``UNKNOWN`` is set when one of them is unknown, or when there are none."""
@@ -98,8 +98,8 @@ class RackBits:
             return False
         equal: set[bool] = set()
         for rack in racks:
-            broker_racks = self.told_in.get(rack.name, ()) if rack.name is not None else ()
-            equal |= {rack.told is not None and rack.told == one for one in broker_racks}
+            broker_racks = self.rack_ids.get(rack.name, ()) if rack.name is not None else ()
+            equal |= {rack.rack_id is not None and rack.rack_id == one for one in broker_racks}
         return self.selector_is_rack_aware if equal <= {True} else None if True in equal else False
 
     def bit(self, rack_name: str) -> int:
@@ -141,8 +141,10 @@ def rack_bits(brokers: Iterable[BrokerState], *, selector_is_rack_aware: bool | 
     names = sorted(set(known.values()))
     bit_of = {name: NOWHERE << (index + 1) for index, name in enumerate(names)}
     broker_bits = {b.id: bit_of[known[b.id]] if b.id in known else UNKNOWN for b in brokers}
-    broker_racks = {name: frozenset(b.rack.told for b in brokers if b.alive and b.rack.name == name) for name in names}
-    return RackBits(bit_of, broker_bits, selector_is_rack_aware=selector_is_rack_aware, told_in=broker_racks)
+    broker_racks = {
+        name: frozenset(b.rack.rack_id for b in brokers if b.alive and b.rack.name == name) for name in names
+    }
+    return RackBits(bit_of, broker_bits, selector_is_rack_aware=selector_is_rack_aware, rack_ids=broker_racks)
 
 
 def topic_masks(topic: TopicState, bits: RackBits) -> TopicMasks:
@@ -272,7 +274,7 @@ class Assessment:
     away: int = 0
     """Readers (members, or Streams processes) in a rack that no broker has: all that they read crosses racks.
     None is counted where a replica may be in any rack."""
-    ground: GroupLocality | None = field(default=None, repr=False, compare=False)
+    locality: GroupLocality | None = field(default=None, repr=False, compare=False)
     """Racks and masks of this assessment, for later stages; None where there is none."""
 
     @property
@@ -293,7 +295,7 @@ class Assessment:
         """Whether there is certainly no gain: unknown locality may hide one."""
         if self.why_not is not None or self.improvable or self.unknown:
             return False
-        return not self.crossing or (self.ground is not None and not self.ground.blurred)
+        return not self.crossing or (self.locality is not None and not self.locality.blurred)
 
     @property
     def improvable(self) -> bool:

@@ -118,7 +118,7 @@ class ExecuteState(NamedTuple):
         return tuple(f"{_FAILING[trouble]}: {why}" for trouble, why in self.troubles.items())
 
     @property
-    def told(self) -> frozenset[ExecuteFault]:
+    def known_faults(self) -> frozenset[ExecuteFault]:
         """Parts whose failure is known: a standby agent executes nothing."""
         return frozenset(ExecuteFault) if self.leads else frozenset((ExecuteFault.LEAD,))
 

@@ -29,8 +29,8 @@ class RackState(StrEnum):
 class Rack(NamedTuple):
     """A rack, three-valued. Only a known rack has a name, and only a known rack is equal to another.
 
-    With rack locators (KIP-36) ``name`` may differ from ``told``, the ``broker.rack`` or ``client.rack`` itself, which
-    is all that Kafka's own assignors and placers see.
+    With rack locators (KIP-36) ``name`` may differ from ``rack_id``, the ``broker.rack`` or ``client.rack`` itself:
+    Kafka's own assignors and placers see only that.
     """
 
     state: RackState
@@ -49,7 +49,7 @@ class Rack(NamedTuple):
     """(locator, rack) of every overruled locator with another rack, and of each locator's contradictions."""
 
     @property
-    def told(self) -> str | None:
+    def rack_id(self) -> str | None:
         """``broker.rack`` or ``client.rack``, as Kafka compares it; None when unset."""
         return self.name if self.source is None else self.sent
 

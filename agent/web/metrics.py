@@ -257,7 +257,7 @@ def _acting(now: ExecuteState) -> dict[str, Sequence[Sample]]:
         "rackwise_journal_records_ignored": now.records_ignored,
     }
     found: dict[str, Sequence[Sample]] = {name: [((), value)] for name, value in values.items() if value is not None}
-    troubles = [((trouble.value,), float(trouble in now.troubles)) for trouble in sorted(now.told)]
+    troubles = [((trouble.value,), float(trouble in now.troubles)) for trouble in sorted(now.known_faults)]
     return {**found, "rackwise_acting_fails": troubles}
 
 

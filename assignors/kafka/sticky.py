@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from assignors.kafka.consumer_problem import ClassicProblem, GroupAssignment
 from assignors.kafka.numbered_group import NumberedGroup, RackInfo, group_racks, numbered
-from assignors.kafka.sticky_claims import StickyClaims, believed
+from assignors.kafka.sticky_claims import StickyClaims, accepted_claims
 from assignors.kafka.sticky_constrained import assign_constrained
 from assignors.kafka.sticky_general import assign_general
 from assignors.problem import TopicPartition
@@ -55,13 +55,13 @@ class StickyPlacement(NamedTuple):
 def place(problem: ClassicProblem, generations: Sequence[int | None]) -> StickyPlacement:
     """Return what both sticky assignors have in common; ``generations`` are those in the members' data."""
     group = numbered(problem, generations)
-    return _placed(group, believed(group, problem), group_racks(problem, group))
+    return _placed(group, accepted_claims(group, problem), group_racks(problem, group))
 
 
 def place_again(placed: StickyPlacement, claims: list[list[int]]) -> StickyPlacement:
     """Return the same for the same members once they have joined anew; no partition is claimed twice."""
-    believed_all = StickyClaims(claims, frozenset(), placed.claims.max_generation, ())
-    return _placed(placed.group._replace(claims=claims), believed_all, placed.racks)
+    all_claims = StickyClaims(claims, frozenset(), placed.claims.max_generation, ())
+    return _placed(placed.group._replace(claims=claims), all_claims, placed.racks)
 
 
 def _placed(group: NumberedGroup, claims: StickyClaims, racks: RackInfo) -> StickyPlacement:

@@ -27,7 +27,7 @@ class StickyClaims(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def believed(group: NumberedGroup, problem: ClassicProblem) -> StickyClaims:
+def accepted_claims(group: NumberedGroup, problem: ClassicProblem) -> StickyClaims:
     """Return the claims that Kafka accepts; ``problem`` has the generation of each subscription."""
     newest = max((g for g in group.generations if g is not None), default=NO_GENERATION)
     max_generation = max(newest, problem.max_generation_before)

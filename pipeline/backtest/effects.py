@@ -63,7 +63,7 @@ class SimulatedLook(NamedTuple):
     """A look with the effects of earlier acts laid over it."""
 
     snapshot: Snapshot
-    standing: tuple[ActEffect, ...]
+    lasting: tuple[ActEffect, ...]
     ended: tuple[tuple[ActEffect, EffectEnd], ...]
     touched: frozenset[str]
     """Groups and topics that are not as recorded, written ``group/…`` and ``topic/…``."""

@@ -37,7 +37,7 @@ class StrategyResult(NamedTuple):
     strategy: str
     scores: StrategyScores
     acts: tuple[ScoredAct, ...]
-    said: tuple[PublishedDocument, ...]
+    published: tuple[PublishedDocument, ...]
     """Proposals of as-recorded looks; empty for other strategies."""
     fresh: int
     """Group snapshots whose arrangement was not that of the look before: all others were worked out once."""

@@ -135,7 +135,7 @@ class StrategyScorer:
         saved = {name: recorded.by_group.get(name, NOTHING).minus(cost) for name, cost in own.items()}
         cost = recorded.total.minus(total(saved.values()))
         replication = _replication(look, step)
-        for effect in step.shown.standing:
+        for effect in step.shown.lasting:
             known = self._open.get(effect)
             if known is not None and effect.given is not None and look.snapshot.taken_ms >= effect.from_ms:
                 known.saved = known.saved.plus(_times(saved.get(effect.name, NOTHING), seconds))

@@ -90,7 +90,7 @@ class StrategyReplay:
         self._refused: dict[SubjectId, tuple[Group | None, Limits]] = {}
 
     @property
-    def standing(self) -> tuple[ActEffect, ...]:
+    def lasting(self) -> tuple[ActEffect, ...]:
         """Acts whose effect history still bears."""
         return () if self._chain is None else self._chain.effects
 
@@ -118,7 +118,7 @@ class StrategyReplay:
         carried_out = [(one, effect_of(one, history, results, limits)) for one in done]
         if not as_recorded:
             after = remember(memory, snapshot, detection, plan.predictions)
-            self._chain = _next(chain, look, after, shown.standing, carried_out)
+            self._chain = _next(chain, look, after, shown.lasting, carried_out)
         for memo in self._memos.values():
             memo.turn()
         acts = tuple(effect or one for one, effect in carried_out)

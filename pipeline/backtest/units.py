@@ -170,7 +170,7 @@ def _row(part: BacktestPart, strategy: BacktestStrategy, unit: str, result: Stra
         "acts": [_act(act) for act in result.acts],
         "said": [
             {"look": look, "at_ms": at_ms, "slot": slot, "proposal": name, "document": document.decode()}
-            for look, at_ms, slot, name, document in result.said
+            for look, at_ms, slot, name, document in result.published
         ],
     }
 

@@ -138,7 +138,7 @@ class PlanGroups:
             yield _plan_row(self._run, cluster, answer, look, taken_ms, each)
 
 
-def told_plan(run: str, cluster: str, piece: Mapping[str, Any]) -> Row:
+def plan_record(run: str, cluster: str, piece: Mapping[str, Any]) -> Row:
     """The row of fleet.plans of an `ANSWER` piece."""
     figures = json.loads(piece["group_body"])
     return {

@@ -25,7 +25,7 @@ from agent.telemetry.proposal_records import created_headers, slot
 from agent.values.number_format import counted
 from pipeline.backtest.look import KINDS, EventRow
 from pipeline.bin_packing import placed
-from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, SolveProblems, told_plan
+from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, SolveProblems, plan_record
 from pipeline.local_relation import local_relation
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.fleet import PLANS, PROBLEMS
@@ -131,7 +131,7 @@ def plan_looks(
         other_pieces = pieces.where(F.col("kind") != 1).collect()
     try:
         worlds = {row.cluster: bytes(row.group_body) for row in other_pieces if row.kind == 0}
-        done = [told_plan(run, row.cluster, row.asDict()) for row in other_pieces if row.kind == ANSWER]
+        done = [plan_record(run, row.cluster, row.asDict()) for row in other_pieces if row.kind == ANSWER]
         messages += tuple(sorted(_not_planned(row) for row in other_pieces if row.kind == UNUSABLE))
         groups = pieces.where(F.col("kind") == 1)
         weights: dict[tuple[Any, ...], float] = {

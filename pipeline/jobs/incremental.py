@@ -54,7 +54,7 @@ class LookHours(NamedTuple):
         )
 
     @property
-    def has_a_say(self) -> bool:
+    def contributes(self) -> bool:
         """Whether any of the hours would read otherwise without it."""
         return bool(self.stretches) or self.shown_in_ms is not None
 
@@ -128,7 +128,7 @@ def looks_of(times: Iterable[Row], spans: Iterable[Row], hours: Collection[Clust
 
 def contributing(looks: Looks) -> dict[LookId, LookHours]:
     """The looks that contribute to an hour."""
-    return {id_: look for id_, look in looks.items() if look.has_a_say}
+    return {id_: look for id_, look in looks.items() if look.contributes}
 
 
 def newest_of(looks: Looks) -> dict[tuple[str, str], int]:
@@ -146,12 +146,14 @@ def still_valid(kept: KeptSums, now: Looks, hours: Collection[ClusterHour], touc
     newest = newest_of(kept.looks)
     for id_, look in now.items():
         if id_ in before:
-            counts = look.has_a_say or before[id_].has_a_say
+            counts = look.contributes or before[id_].contributes
             if id_ in touched or (counts and look != before[id_]):
                 return False
         # A look that contributes nothing is not read, though its sizes may count; and a look's rows are those
         # with which later ones of its instance are compared.
-        elif not look.has_a_say or look.monotonic_ms <= newest.get((id_.cluster, look.instance), look.monotonic_ms - 1):
+        elif not look.contributes or look.monotonic_ms <= newest.get(
+            (id_.cluster, look.instance), look.monotonic_ms - 1
+        ):
             return False
     return contributing(before).keys() <= now.keys()
 

@@ -14,12 +14,12 @@ from pipeline.report.facts import LookCoverage, ReportFacts, UnusableInput
 from pipeline.report.first import first_line, price_applied
 from pipeline.report.period import minute_of
 from pipeline.report.sections_cost import cost_section, ledger_section, locality_section
-from pipeline.report.sections_proposals import error_section, outcome_section, standing_section
+from pipeline.report.sections_proposals import error_section, open_section, outcome_section
 from pipeline.report.sections_work import drift_section, rebalance_section, restore_section, warmup_section
 from pipeline.report.summaries import HOUR_MS
 
 _SECTIONS = (
-    standing_section,
+    open_section,
     cost_section,
     ledger_section,
     locality_section,

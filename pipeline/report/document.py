@@ -107,7 +107,7 @@ class ReportSection(NamedTuple):
     grid: ReportGrid
     plot: Plot | None = None
     """Never without rows in the grid."""
-    says: str = ""
+    alternative_text: str = ""
     """Text alternative of the plot."""
     notes: tuple[str, ...] = ()
 

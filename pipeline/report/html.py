@@ -91,11 +91,13 @@ def _section(section: ReportSection) -> list[str]:
 
 
 def _figure(section: ReportSection, plot: Plot) -> list[str]:
-    svg = to_svg(plot, section.name).replace("<svg ", f'<svg role="img" aria-label="{_text(section.says)}" ', 1)
+    svg = to_svg(plot, section.name).replace(
+        "<svg ", f'<svg role="img" aria-label="{_text(section.alternative_text)}" ', 1
+    )
     return [
         "<figure>",
         svg,
-        f"<figcaption>{_text(section.says)} The figures are in the table.</figcaption>",
+        f"<figcaption>{_text(section.alternative_text)} The figures are in the table.</figcaption>",
         "</figure>",
     ]
 

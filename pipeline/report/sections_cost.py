@@ -54,7 +54,7 @@ def cost_section(facts: ReportFacts) -> ReportSection:
         lead=_cost_lead(facts),
         grid=grid(facts, columns, facts.costs),
         plot=_cost_bars(facts),
-        says="Bytes or cost across racks on each day, stacked by group and path.",
+        alternative_text="Bytes or cost across racks on each day, stacked by group and path.",
     )
 
 
@@ -130,7 +130,8 @@ def ledger_section(facts: ReportFacts) -> ReportSection:
         lead=_ledger_lead(facts),
         grid=grid(facts, columns, facts.pairs),
         plot=_ledger_bars(facts),
-        says="Bytes of each path: within a rack, across racks and unavoidable, across racks and avoidable, unknown.",
+        alternative_text="Bytes of each path: within a rack, across racks and unavoidable, across racks and avoidable, "
+        "unknown.",
     )
 
 
@@ -213,7 +214,8 @@ def locality_section(facts: ReportFacts) -> ReportSection:
         lead=lead,
         grid=grid(facts, columns, facts.near),
         plot=_locality_heat(facts),
-        says="Share of reads within the rack of the readers; hatched cells are unknown, blank ones have no readers.",
+        alternative_text="Share of reads within the rack of the readers; hatched cells are unknown, blank ones have no "
+        "readers.",
     )
 
 

@@ -13,7 +13,7 @@ from pipeline.report.period import minute_of
 from pipeline.report.sections_cost import CLUSTER, grid
 
 
-def standing_section(facts: ReportFacts) -> ReportSection:
+def open_section(facts: ReportFacts) -> ReportSection:
     """Open proposals, the most valuable first."""
     pace = CoveredPace(facts)
     columns: Columns[OpenProposal] = (
@@ -85,7 +85,7 @@ def outcome_section(facts: ReportFacts) -> ReportSection:
         lead=_outcome_lead(facts),
         grid=grid(facts, columns, facts.outcomes),
         plot=_outcome_scatter(facts),
-        says="Measured against predicted cross-rack bytes per second, and how the errors are distributed.",
+        alternative_text="Measured against predicted cross-rack bytes per second, and how the errors are distributed.",
     )
 
 

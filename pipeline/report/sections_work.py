@@ -40,7 +40,7 @@ def warmup_section(facts: ReportFacts) -> ReportSection:
             "from first sight to caught up, or to last sight: shortest, median, longest",
             ValueUnit.SECONDS,
         ),
-        says="Shortest, median and longest warm-up of each application, by outcome.",
+        alternative_text="Shortest, median and longest warm-up of each application, by outcome.",
     )
 
 
@@ -94,7 +94,7 @@ def restore_section(facts: ReportFacts) -> ReportSection:
             "tenth percentile, median, ninetieth percentile",
             ValueUnit.RECORDS_PER_S,
         ),
-        says="Tenth percentile, median and ninetieth percentile of the restore rate of each store.",
+        alternative_text="Tenth percentile, median and ninetieth percentile of the restore rate of each store.",
     )
 
 
@@ -131,7 +131,7 @@ def rebalance_section(facts: ReportFacts) -> ReportSection:
         lead=f"{number_of}: {counts}." if causes else "No look of this period shows a rebalance.",
         grid=grid(facts, columns, facts.rebalances),
         plot=_rebalance_bars(facts, tuple(sorted(causes))),
-        says="Number of rebalances of each group, by cause.",
+        alternative_text="Number of rebalances of each group, by cause.",
     )
 
 

@@ -162,7 +162,7 @@ def _brokers(snapshot: Snapshot) -> Iterator[SilverRow]:
             "rack": broker.rack.name,
             "rack_state": broker.rack.state.value,
             "alive": broker.alive,
-            "told_rack": broker.rack.told if broker.alive else None,
+            "told_rack": broker.rack.rack_id if broker.alive else None,
         }
         yield SilverRow("brokers", row)
 
@@ -176,7 +176,7 @@ def _partitions(recorded: CycleInputs, snapshot: Snapshot) -> Iterator[SilverRow
     racks = _Racks(
         {broker.id: broker.rack.name for broker in snapshot.brokers},
         # A broker that is gone serves no read, even if its rack is remembered.
-        {broker.id: broker.rack.told if broker.alive else None for broker in snapshot.brokers},
+        {broker.id: broker.rack.rack_id if broker.alive else None for broker in snapshot.brokers},
     )
     learned = recorded.memory.bytes_per_record
     for topic in snapshot.topics.values():
@@ -259,7 +259,7 @@ def _reads(group: ConsumerGroup | StreamsGroup, snapshot: Snapshot) -> Iterator[
                 "member": member.id,
                 "client_id": member.client_id,
                 "rack": member.rack.name,
-                "told_rack": member.rack.told,
+                "told_rack": member.rack.rack_id,
             }
             for partition in member.assigned or ():
                 yield _read(group.id, about, "active", partition, committed)
@@ -280,7 +280,7 @@ def _task_reads(group: StreamsGroup, committed: Mapping[TopicPartition, int]) ->
             "member": process.id,
             "client_id": process.client_ids[0] if len(process.client_ids) == 1 else None,
             "rack": process.rack.name,
-            "told_rack": process.rack.told,
+            "told_rack": process.rack.rack_id,
         }
         held = (("active", process.active), ("standby", process.standby), ("warm-up", process.warmup))
         seen: set[tuple[str, TopicPartition]] = set()

@@ -16,7 +16,7 @@ class ProgressMark(NamedTuple):
     """How far it is; another ``mark`` than before is progress."""
 
     mark: Hashable
-    told: str
+    text: str
     """The same in words."""
 
 
@@ -47,4 +47,4 @@ class StallTimeout(NamedTuple):
 
 def _stall_clause(last: ProgressMark, moved_s: float, waited_s: float) -> str:
     still = f"no progress for {waited_s - moved_s:.0f} s of the {waited_s:.0f} s that it was waited for"
-    return f"{still}; at last progress: {last.told}" if last.told else still
+    return f"{still}; at last progress: {last.text}" if last.text else still

@@ -349,14 +349,14 @@ def test_a_cancel_that_waits_for_the_first_planning_holds_however_long_that_take
     journal = MemoryJournal()
     journal.append(*plan_entries.change_writes(PLAN))
     with before_planning(journal, Box([asked(CommandVerb.CANCEL, "p-strange")])) as one:
-        wait_for(lambda: one._term is not None and one._term.hearing.for_planning, "it was read", 20)
+        wait_for(lambda: one._term is not None and one._term.backlog.for_planning, "it was read", 20)
         led = one._term
         assert led is not None
-        led.hearing._done = True  # and all that waited was read
-        assert one._may(journal, led.hearing).sentence == UNHEARD
+        led.backlog._done = True  # and all that waited was read
+        assert one._may(journal, led.backlog).sentence == UNHEARD
         assert one._hear_out(led) == UNHEARD
         one._standing = ()
-        wait_for(lambda: led.hearing.why_not(one._leadership.inbox()) is None, "it was answered", 20)
+        wait_for(lambda: led.backlog.why_not(one._leadership.inbox()) is None, "it was answered", 20)
 
 
 def test_what_waits_for_the_first_planning_gives_way_where_it_takes_all_places() -> None:
@@ -383,9 +383,9 @@ def test_what_was_passed_over_is_no_reason_to_begin_before_all_was_read() -> Non
         wait_for(lambda: one._term is not None, "it leads", 20)
         led = one._term
         assert led is not None
-        assert one._may(journal, led.hearing).sentence == UNHEARD
+        assert one._may(journal, led.backlog).sentence == UNHEARD
         box.trouble = "commands could not be read from rackwise.commands: Broker: Topic authorization failed"
-        assert one._may(journal, led.hearing).sentence != UNHEARD
+        assert one._may(journal, led.backlog).sentence != UNHEARD
         assert one.now().notices == (box.trouble,)
 
 

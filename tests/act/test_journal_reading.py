@@ -63,7 +63,7 @@ class Log:
         reading = JournalCompactor("rackwise.journal", trust)
         for record in self.records:
             reading.take(record)
-        return reading.told()
+        return reading.result()
 
 
 def values(told: TopicRead) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from agent.cli.plan import told_in_words
+from agent.cli.plan import assignment_words
 from agent.cli.tables import _task
 from agent.values.limits import GroupLimits, Limits
 from agent.values.plan import merged_notes
@@ -237,8 +237,8 @@ def test_a_read_of_which_nothing_is_known_is_unknown_and_not_one_that_stays_loca
 def test_reads_in_words(reads: int, crossing: int, unknown: int, words: str) -> None:
     column = {"reads": reads, "crossing": crossing, "unknown": unknown, "crossing_bytes_per_s": None,
               "usd_per_day": None, "moved": 0}  # fmt: skip
-    assert told_in_words(column) == words
-    assert told_in_words(None) == "unknown"
+    assert assignment_words(column) == words
+    assert assignment_words(None) == "unknown"
 
 
 def test_notes_that_differ_only_in_their_tasks_are_told_once(here: Run, file: str) -> None:

@@ -47,7 +47,7 @@ def report(
     told = [event for event in (*events, *others) if event.kind is EventKind.REPORT]
     lines = [TelemetryLine(line.encode()) for event in told for line in to_lines(event)]
     heard = () if why else runs_in_lines(lines, None, observation.taken_ms)
-    monkeypatch.setattr("agent.record.newest_look.agents_heard", lambda *_given, **_named: heard)
+    monkeypatch.setattr("agent.record.newest_look.agents_in", lambda *_given, **_named: heard)
     return AgentReportQuery(Settings()).of(observation)
 
 

@@ -322,7 +322,7 @@ def about_racks(run: Run) -> DoctorCheck:
 def test_doctor_says_from_where_racks_are_known() -> None:
     run = a_mixed_world()
     check = about_racks(run)
-    assert (check.name, check.state, check.tells) == ("racks are known", CheckState.FAULT, True)
+    assert (check.name, check.state, check.always_shown) == ("racks are known", CheckState.FAULT, True)
     assert check.sentence.split("; ")[2:] == [
         "brokers: 2 by broker.rack, 1 by file",
         "members: 1 by cidr, 2 by client.rack",

@@ -164,14 +164,15 @@ def test_an_announced_batch_that_is_cancelled_is_closed_unsent_and_says_why():
 def test_a_plan_that_moves_again_is_not_left_alone_for_what_was_refused_before():
     live = Live()
     rested = live.state._replace(
-        rests=(PlanBackoff("p", 0, 5, "NOT_CONTROLLER"), PlanBackoff("q", 7, 1, "NOT_CONTROLLER"))
+        backoffs=(PlanBackoff("p", 0, 5, "NOT_CONTROLLER"), PlanBackoff("q", 7, 1, "NOT_CONTROLLER"))
     )
     alter = live.acts[1]
     assert isinstance(alter, AlterReassignments)
     took = answered(rested, alter, RequestDone((RequestResult(P0, RequestFate.OK),)), POLICY)
-    assert took.rests == (PlanBackoff("q", 7, 1, "NOT_CONTROLLER"),)
+    assert took.backoffs == (PlanBackoff("q", 7, 1, "NOT_CONTROLLER"),)
     assert (
-        answered(rested, alter, RequestDone((RequestResult(P0, RequestFate.NOT_SENT),)), POLICY).rests == rested.rests
+        answered(rested, alter, RequestDone((RequestResult(P0, RequestFate.NOT_SENT),)), POLICY).backoffs
+        == rested.backoffs
     )
 
 

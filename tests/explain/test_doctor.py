@@ -266,7 +266,7 @@ def test_a_group_with_nothing_to_gain_is_no_fault_of_its_protocol() -> None:
     check = checks_of(answers)["assignors cost no local reads"]
     assert (check.state, check.who, check.fixes) == (CheckState.OK, (), ())
     assert check.sentence.startswith("info: group best is assigned by the broker")
-    assert check.tells, "it is worth reading"
+    assert check.always_shown, "it is worth reading"
     answers.topic("few", (1,), (2,))
     answers.group("old", reader("m", "b", "few-0"), reader("n", "a", "few-1"), assignor="roundrobin")
     check = checks_of(answers)["assignors cost no local reads"]

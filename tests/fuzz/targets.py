@@ -298,7 +298,7 @@ def _weights_in(seen: Observation, run: Run, key: str, data: bytes) -> bool:
     if record.problem is not None:
         return False
     kept.put(key.encode(), record)
-    evaluate(replace(seen, weights=kept.told(seen.cluster_id)), run.memory, run.limits)
+    evaluate(replace(seen, weights=kept.reading(seen.cluster_id)), run.memory, run.limits)
     return True
 
 

@@ -162,13 +162,13 @@ def test_the_first_that_knows_wins_for_brokers_and_for_members(
 
 def test_what_kafka_is_told_is_kept_apart_from_what_is_known() -> None:
     located_only = rack_of(WIRE, TABLE, tables=(IN_A,))
-    assert (located_only.told, located_only.silent) == (None, True)
+    assert (located_only.rack_id, located_only.silent) == (None, True)
     by_alias = rack_of(WIRE, alias(b="a"), told="b")
-    assert (by_alias.told, by_alias.silent) == ("b", False)
+    assert (by_alias.rack_id, by_alias.silent) == ("b", False)
     plain = rack_of(WIRE, TABLE, told="b", tables=(IN_A,))
-    assert (plain.told, plain.silent) == ("b", False)
+    assert (plain.rack_id, plain.silent) == ("b", False)
     disbelieved = rack_of(TABLE, told="b")
-    assert (disbelieved.told, disbelieved.silent) == ("b", False)
+    assert (disbelieved.rack_id, disbelieved.silent) == ("b", False)
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_threads_of_a_process_that_are_located_apart_are_believed_nowhere() -> N
     assert isinstance(group, StreamsGroup)
     (process,) = group.processes
     assert process.rack == Rack(CONFLICTING, None, ("a", "b"), source="file")
-    assert [member.rack.told for member in group.members] == [None, "b"]
+    assert [member.rack.rack_id for member in group.members] == [None, "b"]
     assert {member.rack.state for member in group.members} == {CONFLICTING}
 
 
@@ -299,7 +299,7 @@ def test_a_broker_whose_locator_never_answered_keeps_the_rack_that_is_remembered
     after = taken(
         answers.gap(ObservationPart.RACK_LOCATORS, GapCause.TIMED_OUT, "file"), WIRE, TABLE, memory=memory, at=10
     )
-    assert [(broker.rack.name, broker.rack.remembered, broker.rack.told) for broker in after.brokers] == [
+    assert [(broker.rack.name, broker.rack.remembered, broker.rack.rack_id) for broker in after.brokers] == [
         ("a", True, None),
         ("b", True, None),
     ]

@@ -143,7 +143,7 @@ class TestStreams:
     def test_an_application_without_a_topology_is_unknown(self) -> None:
         built = two_racks().topic("orders", (1,), rate=MB).streams("shop", process("p1", "b", "0_0"), topology=None)
         assert of(built, "shop").bytes_per_s is None
-        assert costs(built).untold == ("shop",)
+        assert costs(built).hidden_groups == ("shop",)
 
 
 class TestCopies:

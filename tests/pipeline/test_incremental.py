@@ -169,7 +169,7 @@ def test_looks_are_those_of_the_timeline_with_their_parts_of_hours() -> None:
     parts = (HourShare(HOUR_MS - AN_HOUR_MS, 0.0, 0.5, 30), HourShare(HOUR_MS, 0.5, 1.0, 30))
     assert found == (LookId(CLUSTER, "i-2"), LookHours("i", "i-1", HOUR_MS + 5, 60, HOUR_MS, parts))
     (later,) = looks_of(times, spans, {NEXT}).values()
-    assert not later.has_a_say
+    assert not later.contributes
 
 
 # What comes to gold

@@ -256,7 +256,7 @@ def test_every_plot_has_a_table_beside_it(facts: ReportFacts):
         "rebalances",
         "outcomes",
     ]
-    assert [section.name for section in plotted if not section.grid.rows or not section.says] == []
+    assert [section.name for section in plotted if not section.grid.rows or not section.alternative_text] == []
 
 
 def test_several_clusters_are_told_apart(facts: ReportFacts):

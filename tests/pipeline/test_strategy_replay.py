@@ -49,7 +49,7 @@ def parts(looks: list[HistoryLook], buckets: int = 1) -> list[list[HistoryLook]]
 
 def test_as_recorded_settings_give_what_the_live_agent_proposed_byte_for_byte() -> None:
     looks = recorded(lambda minute: with_tasks(shop(swapped=minute % 3 != 2)), 6)
-    said = by_name(whole(looks), "as-recorded")["as-recorded"].said
+    said = by_name(whole(looks), "as-recorded")["as-recorded"].published
     live = [(look.look, proposal_to_bytes(one)) for look in looks for one in replay_look(look).proposals]
     assert [(one.look, one.document) for one in said] == live
     assert len(live) > 6
@@ -68,7 +68,7 @@ def test_nothing_that_comes_later_changes_what_is_made_of_a_look() -> None:
             assert list(map(proposal_to_bytes, one.proposals)) == list(map(proposal_to_bytes, other.proposals))
             assert len(one.acts) == len(other.acts)
             acts += len(one.acts)
-        assert len(lives[0].standing) == len(lives[1].standing)
+        assert len(lives[0].lasting) == len(lives[1].lasting)
     assert acts > 4
 
 

@@ -36,7 +36,7 @@ def planned(built: Builder, *findings: Finding, limits: Limits = LIMITS) -> Plan
     return make_plan(built.snapshot(), DetectionResult(findings=findings), limits, None)
 
 
-def led_by(plan: Plan) -> dict[str, int]:
+def with_leader(plan: Plan) -> dict[str, int]:
     for placement in plan.placements:
         for change in placement.changes:
             assert placement.leaders_only
@@ -57,7 +57,7 @@ def test_each_partition_is_led_where_it_is_read():
     built = without_selector().topic("t", ALL, ALL, (2, 1, 3))
     built.group("g", member("m1", "b", "t-0"), member("m2", "c", "t-1"), member("m3", "b", "t-2"))
     plan = planned(built, NO_SELECTOR)
-    assert led_by(plan) == {"t-0": 2, "t-1": 3}
+    assert with_leader(plan) == {"t-0": 2, "t-1": 3}
     placement = plan.placements[0]
     assert placement.reason is ProposalReason.LEADERS_TO_READERS
     assert (placement.lower_bound, placement.optimal) == (0, True)
@@ -78,22 +78,22 @@ def test_the_majority_of_readers_decides_only_when_it_is_certain(members, leader
     built = without_selector().topic("t", ALL)
     for group, rack in members:
         built.group(group, member(f"{group}-m", rack, "t-0"))
-    assert led_by(planned(built, NO_SELECTOR, limits=LOOSE)) == leader
+    assert with_leader(planned(built, NO_SELECTOR, limits=LOOSE)) == leader
 
 
 @pytest.mark.parametrize("selector", [True, None])
 def test_with_a_rack_aware_or_unknown_selector_leaders_stay(selector):
     built = without_selector().topic("t", ALL).group("g", member("m", "b", "t-0"))
     built.selector = selector
-    assert led_by(planned(built, NO_SELECTOR)) == {}
+    assert with_leader(planned(built, NO_SELECTOR)) == {}
 
 
 def test_only_an_in_sync_replica_on_a_live_broker_leads():
     built = without_selector().topic("t", ALL, ALL, isr={0: (1, 3)})
     built.group("g", member("m", "b", "t-0 t-1"))
-    assert led_by(planned(built, NO_SELECTOR, limits=LOOSE)) == {"t-1": 2}
+    assert with_leader(planned(built, NO_SELECTOR, limits=LOOSE)) == {"t-1": 2}
     built.broker(2, "b", fenced=True)
-    assert led_by(planned(built, NO_SELECTOR, limits=LOOSE)) == {}
+    assert with_leader(planned(built, NO_SELECTOR, limits=LOOSE)) == {}
 
 
 def test_following_readers_never_makes_leaders_uneven_beyond_the_limit():
@@ -132,7 +132,7 @@ def test_partitions_that_move_anyway_and_running_ones_are_left_alone():
 def test_leaders_become_even_by_the_fewest_changes():
     built = a_cluster().topic("t", *[ALL] * 9)
     plan = planned(built, UNEVEN)
-    leaders = led_by(plan)
+    leaders = with_leader(plan)
     assert len(leaders) == 6
     assert sorted(leaders.values()) == [2, 2, 2, 3, 3, 3]
     placement = plan.placements[0]
@@ -142,7 +142,7 @@ def test_leaders_become_even_by_the_fewest_changes():
 def test_a_chain_helps_where_no_partition_goes_directly():
     # Nothing led in a has a replica in c: a hands one on to b, and b one to c.
     built = a_cluster().topic("t", *[(1, 2)] * 6, *[(2, 3)] * 3)
-    leaders = led_by(planned(built, UNEVEN))
+    leaders = with_leader(planned(built, UNEVEN))
     counts = {1: 6, 2: 3, 3: 0}
     for key, leader in leaders.items():
         counts[1 if int(key.split("-")[1]) < 6 else 2] -= 1
@@ -164,7 +164,7 @@ def test_a_cluster_wide_skew_is_mended_over_topics_in_one_plan_each():
     plan = planned(built, finding(FindingReason.LEADER_SKEW, SubjectId("cluster", "test-cluster")), UNEVEN)
     assert [p.topic for p in plan.placements] == sorted({p.topic for p in plan.placements}), "one plan per topic"
     counts = {1: 6, 2: 0, 3: 0}
-    for leader in led_by(plan).values():
+    for leader in with_leader(plan).values():
         counts[1] -= 1
         counts[leader] += 1
     assert counts == {1: 2, 2: 2, 3: 2}

@@ -48,26 +48,26 @@ def put(kept: KeptWeights, *all_weights: Weights) -> None:
 def test_rates_are_kept_by_cluster_as_columns_without_what_is_unknown() -> None:
     kept = KeptWeights(TOPIC)
     put(kept, of_topic("t", "C1", 5.0, None, 7.0), GROUP, of_topic("u", "C2"))
-    assert kept.told("C1") == WeightsReading(
+    assert kept.reading("C1") == WeightsReading(
         TOPIC,
         (TopicRates("t", 10, 20, (0, 2), (5.0, 7.0)),),
         (GroupRates("g", 10, 20, (ReadRates("a", (0,), (1.0,)), ReadRates("b", (1,), (2.0,))), (RESTORE,)),),
         others=1,
     )
-    assert kept.told("C3") == WeightsReading(TOPIC, others=3)
+    assert kept.reading("C3") == WeightsReading(TOPIC, others=3)
 
 
 def test_the_newest_record_of_a_key_counts_and_one_without_value_deletes() -> None:
     kept = KeptWeights(TOPIC)
     put(kept, of_topic("t", "C1", 5.0), of_topic("u"))
-    first = kept.told("C1")
-    assert kept.told("C1") is first
+    first = kept.reading("C1")
+    assert kept.reading("C1") is first
     put(kept, of_topic("t", "C1", 6.0))
     kept.put(b"C1/topic/u", None)
-    assert kept.told("C1").topics == (TopicRates("t", 10, 20, (0,), (6.0,)),)
+    assert kept.reading("C1").topics == (TopicRates("t", 10, 20, (0,), (6.0,)),)
     kept.put(b"C1/topic/never", None)
     kept.clear()
-    assert kept.told("C1") == WeightsReading(TOPIC)
+    assert kept.reading("C1") == WeightsReading(TOPIC)
 
 
 @pytest.mark.parametrize(
@@ -84,14 +84,14 @@ def test_a_foreign_record_is_counted_with_a_sentence_and_harms_no_other(key: byt
     kept = KeptWeights(TOPIC)
     put(kept, of_topic("u"))
     kept.put(key, read_record(key, value))
-    told = kept.told("C1")
+    told = kept.reading("C1")
     assert [one.topic for one in told.topics] == ["u"]
     assert told.unreadable == 1
     assert told.example is not None
     assert len(told.example) <= 300
     put(kept, of_topic("t"))
     kept.put(key, None)
-    assert kept.told("C1").unreadable == 0
+    assert kept.reading("C1").unreadable == 0
 
 
 def test_a_look_waits_for_a_silent_broker_once_and_not_for_long() -> None:
@@ -125,20 +125,20 @@ def test_no_more_is_kept_than_the_bound_allows(monkeypatch: pytest.MonkeyPatch) 
     kept = KeptWeights(TOPIC)
     for number in range(100):
         put(kept, of_topic(f"t{number}"))
-    told = kept.told("C1")
+    told = kept.reading("C1")
     assert 1 <= len(told.topics) <= 12
     assert told.unreadable == 100 - len(told.topics)
     assert told.example is not None
     assert "more than the" in told.example
     kept.put(b"C1/topic/t0", None)
     put(kept, of_topic("late"))
-    assert "late" in [one.topic for one in kept.told("C1").topics]
+    assert "late" in [one.topic for one in kept.reading("C1").topics]
 
 
 def test_keys_are_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MOST_KEYS", 3)
     kept = KeptWeights(TOPIC)
     put(kept, *(of_topic(f"t{number}") for number in range(5)))
-    assert len(kept.told("C1").topics) == 3
+    assert len(kept.reading("C1").topics) == 3
     put(kept, of_topic("t0", "C1", 9.0))
-    assert kept.told("C1").topics[0].bytes_per_s == (9.0,)
+    assert kept.reading("C1").topics[0].bytes_per_s == (9.0,)

@@ -75,7 +75,11 @@ PARTITIONS = [
 @pytest.mark.parametrize(("built", "leaderless", "under", "untold"), PARTITIONS)
 def test_partitions(built: Builder, leaderless: list[str], under: list[str], untold: list[str]) -> None:
     lost = loss(built)
-    assert (names(lost.leaderless), names(lost.under_min_isr), names(lost.untold)) == (leaderless, under, untold)
+    assert (names(lost.leaderless), names(lost.under_min_isr), names(lost.unknown_partitions)) == (
+        leaderless,
+        under,
+        untold,
+    )
     assert lost.costs_nothing == (not (leaderless or under or untold))
 
 
@@ -123,7 +127,7 @@ TASKS = [
 @pytest.mark.parametrize(("built", "answer"), TASKS)
 def test_tasks(built: Builder, answer: str) -> None:
     lost = loss(built)
-    said = {"lost": lost.tasks, "untold": lost.untold_tasks, "group": lost.untold_groups}
+    said = {"lost": lost.tasks, "untold": lost.unknown_tasks, "group": lost.unknown_groups}
     assert [name for name, found in said.items() if found] == ([answer] if answer else [])
 
 
@@ -216,14 +220,14 @@ def test_a_rack_with_nothing_in_it_and_a_world_that_was_not_seen_are_not_called_
 def test_the_rack_removed_from_every_world_that_may_be_gives_the_same(snapshot: Snapshot) -> None:
     for lost in rack_losses(snapshot):
         certain, possible = by_removal(snapshot, lost.rack)
-        event(f"cost: {bool(certain['leaderless'] or certain['under'])}, untold: {bool(lost.untold)}")
+        event(f"cost: {bool(certain['leaderless'] or certain['under'])}, untold: {bool(lost.unknown_partitions)}")
         assert set(lost.leaderless) == certain["leaderless"]
         assert set(lost.under_min_isr) == certain["under"]
-        hurt = set(lost.leaderless) | set(lost.under_min_isr) | set(lost.untold)
+        hurt = set(lost.leaderless) | set(lost.under_min_isr) | set(lost.unknown_partitions)
         assert hurt == possible["leaderless"] | possible["under"]
         surely, perhaps = tasks_by_removal(snapshot, lost.rack)
         assert {one[:2] for one in lost.tasks} == surely
-        assert {one[:2] for one in (*lost.tasks, *lost.untold_tasks)} == perhaps
+        assert {one[:2] for one in (*lost.tasks, *lost.unknown_tasks)} == perhaps
 
 
 def by_removal(snapshot: Snapshot, rack: str) -> tuple[dict[str, set[Any]], dict[str, set[Any]]]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from testbed.demo.workload import ClusterFacts, WorkloadPlan, demo_plan, parts_plan, small_plan
-from testbed.demo.workload.placement import crowded, led_from, spread
+from testbed.demo.workload.placement import crowded, leaders_in_rack, spread
 from testbed.demo.workload.plan import WorkloadFaultKind, fitted
 from testbed.demo.workload.producers import partition_weights
 from testbed.demo.workload.readiness import unready, unsettled
@@ -55,7 +55,7 @@ def test_crowded(racks: Mapping[int, str | None], expected: tuple[tuple[int, ...
 
 
 def test_led_from_keeps_the_other_replicas_apart() -> None:
-    for replicas in led_from(FOUR, "a", 6, 3):
+    for replicas in leaders_in_rack(FOUR, "a", 6, 3):
         assert FOUR[replicas[0]] == "a"
         assert {FOUR[broker] for broker in replicas} == {"a", "b", "c"}
 

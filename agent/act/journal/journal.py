@@ -114,7 +114,7 @@ class JournalCompactor:
             -1 if offset is None else offset, raw(message.key()), None if value is None else raw(value), message
         )
 
-    def told(self) -> TopicRead:
+    def result(self) -> TopicRead:
         """What was read so far."""
         found = [one for one, _ in self._standing.values()]
         unreadable = [str(one) for one in found if isinstance(one, UnreadableEntryError)]

@@ -140,7 +140,7 @@ class JournalTopic:
             raise unavailable(failed, self._topic) from failed
         finally:
             consumer.close()
-        return reading.told()
+        return reading.result()
 
     def close(self) -> None:
         """Forget the admin client."""

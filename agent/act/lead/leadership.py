@@ -245,7 +245,7 @@ class JournalLeadership:
             self._retire()
         else:
             if isinstance(journal, KafkaJournal) and self._lease is not None:
-                self._lease.tell(journal.reached)
+                self._lease.set_reached(journal.reached)
             if time.monotonic() - self._reaffirmed_at > STATE_MS / 1_000:
                 self._reaffirm(journal)
                 if self._plan.file is None:
@@ -261,7 +261,7 @@ class JournalLeadership:
         commands_end = self._commands_end()
         journal = KafkaJournal.open(self._journal_plan(), witness=witness)
         try:
-            lease.tell(journal.reached)
+            lease.set_reached(journal.reached)
             if commands_end is not None:
                 journal.append(*first_position(journal.view(), commands_end))
             self._wrong = self._named()

@@ -100,11 +100,11 @@ class LeadershipTerm:
     """What acts under one leadership."""
 
     journal: JournalPort
-    hand: WireAdminClient
+    admin: WireAdminClient
     trigger: RebalanceTrigger
     executor: ReassignmentExecutor
-    hearing: CommandBacklog
-    worded: JournalState | None = None
+    backlog: CommandBacklog
+    passed_on: JournalState | None = None
     """The view whose commands the reassignment executor has received."""
 
     def check(self) -> None:
@@ -116,7 +116,7 @@ class LeadershipTerm:
         except Exception as error:
             raise defect(error) from error
 
-    def say(self, words: Sequence[ExecutorInput]) -> None:
+    def pass_on(self, words: Sequence[ExecutorInput]) -> None:
         """Pass on operators' requests to the executor."""
         for word in words:
             if isinstance(word, PlanAccepted):
@@ -127,7 +127,7 @@ class LeadershipTerm:
     def close(self) -> None:
         """Begin nothing more."""
         self.executor.close()
-        self.hand.close()
+        self.admin.close()
 
 
 def defect(error: Exception) -> FatalFailure:
@@ -147,7 +147,7 @@ class NoticeLog:
         self._noticed: frozenset[str] = frozenset()
         self._log = structlog.get_logger("rackwise")
 
-    def tell(self, problem: str | None) -> None:
+    def log_problem(self, problem: str | None) -> None:
         """Logs why nothing is carried out; None when nothing prevents it."""
         if problem is not None and problem != self._problem:
             self._log.warning("acting", sentence=problem)

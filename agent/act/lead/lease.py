@@ -125,7 +125,7 @@ class KafkaLease:
             left_ms = self._plan.sure_ms - (self._clock_ms() - self._polled_ms)
             return max(0, left_ms) / 1_000 if self._held else 0.0
 
-    def tell(self, reached: JournalWatermark) -> None:
+    def set_reached(self, reached: JournalWatermark) -> None:
         """Have the group remember how far its journal has come."""
         self._reached = reached
 

@@ -191,7 +191,7 @@ class ExecutorListener(Protocol):
     def answered(self, act: ClusterChange, results: tuple[RequestResult, ...]) -> None:
         """A request was answered, or was not."""
 
-    def said(self, notice: NotifyOperator) -> None:
+    def noticed(self, notice: NotifyOperator) -> None:
         """The machine notifies the operator."""
 
     def finished(self, finish: FinishPlan) -> None:
@@ -293,7 +293,7 @@ class MachineDriver:
             case AlterReassignments() | CancelReassignments() | AlterThrottles() | ElectLeaders():
                 return self._act(command)
             case NotifyOperator():
-                self._listener.said(command)
+                self._listener.noticed(command)
             case FinishPlan():
                 self._listener.finished(command)
                 self._write(plan_entries.compaction_writes)

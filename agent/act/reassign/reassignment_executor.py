@@ -113,7 +113,7 @@ class ExecutorReporter:
                 "executor_refused", request=what, subject=str(one.subject), kind=one.kind.value, sentence=one.sentence
             )
 
-    def said(self, notice: NotifyOperator) -> None:
+    def noticed(self, notice: NotifyOperator) -> None:
         """The machine notifies the operator."""
         about = {"proposal": notice.proposal_id} if notice.proposal_id else {}
         (self._log.warning if notice.alarm else self._log.info)("executor_says", **about, sentence=notice.sentence)

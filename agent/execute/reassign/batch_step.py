@@ -52,7 +52,7 @@ class BatchDecision(NamedTuple):
     """Decision after a look: commands, or the reason to wait."""
 
     append: AppendJournal | None = None
-    says: tuple[NotifyOperator, ...] = ()
+    notices: tuple[NotifyOperator, ...] = ()
     wait_for: str = ""
     held: bool = False
     """True where that keeps the plan from going on."""

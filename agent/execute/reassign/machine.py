@@ -231,12 +231,12 @@ def _go_on(state: MachineState, notices: MachineCommands = ()) -> tuple[MachineS
 def _decide(state: MachineState, seen: ClusterView, policy: ReassignmentPolicy) -> tuple[MachineState, MachineCommands]:
     view = view_of(state, seen, policy)
     decision = _first(work_on_batch(view), clear_throttles(view), work_on_plan(view))
-    state, notices = view.state, decision.says
+    state, notices = view.state, decision.notices
     if decision.append is not None:
         return state._replace(waiting=decision.append), (*notices, decision.append)
     name = "" if view.plan is None else view.plan.proposal_id
     notice = NotifyOperator(alarm=False, sentence=decision.wait_for, proposal_id=name, hold=decision.held)
-    if notice.sentence and notice != dict(state.said).get(name):
+    if notice.sentence and notice != dict(state.notices).get(name):
         notices = (*notices, notice)
         state = _with_notice(state, notice)
     pause = policy.look_ms if state.records.plans else policy.idle_look_ms
@@ -246,8 +246,8 @@ def _decide(state: MachineState, seen: ClusterView, policy: ReassignmentPolicy) 
 
 def _with_notice(state: MachineState, notice: NotifyOperator) -> MachineState:
     open_ = {"", *(plan.proposal_id for plan in state.records.plans)}
-    last = {plan: before for plan, before in state.said if plan in open_} | {notice.proposal_id: notice}
-    return state._replace(said=tuple(sorted(last.items())))
+    last = {plan: before for plan, before in state.notices if plan in open_} | {notice.proposal_id: notice}
+    return state._replace(notices=tuple(sorted(last.items())))
 
 
 def _passed_on(state: MachineState) -> MachineState:
@@ -280,7 +280,7 @@ def _troubles(state: MachineState, answer: RequestDone) -> tuple[MachineState, M
     notice = NotifyOperator(
         alarm=True, sentence=words, proposal_id=state.plan.proposal_id if state.plan is not None else ""
     )
-    return _with_notice(state, notice), () if notice == dict(state.said).get(notice.proposal_id) else (notice,)
+    return _with_notice(state, notice), () if notice == dict(state.notices).get(notice.proposal_id) else (notice,)
 
 
 def _wary(state: MachineState, append: AppendJournal, policy: ReassignmentPolicy) -> MachineState:

@@ -94,12 +94,12 @@ class MachineState(NamedTuple):
     weak_ms: int | None = None
     """How long a partition of the open batch has been under its min ISR; None: none is."""
     may: BatchPermission = NOT_YET
-    rests: tuple[PlanBackoff, ...] = ()
+    backoffs: tuple[PlanBackoff, ...] = ()
     passed: frozenset[str] = frozenset()
     """Plans that had to wait when it was their turn, since something was last begun: the next one has its turn."""
     words: tuple[CommandReceived, ...] = ()
     incoming: tuple[ReassignmentPlan, ...] = ()
-    said: tuple[tuple[str, NotifyOperator], ...] = ()
+    notices: tuple[tuple[str, NotifyOperator], ...] = ()
     """Plan -> the last reported reason of its waiting (empty: none), so that it is reported once."""
     fenced: bool = False
 
@@ -136,7 +136,7 @@ class MachineState(NamedTuple):
         """Plan -> what kept it from going on when it was its turn last. While a batch is open the others queue."""
         plans = self.records.plans if self.batch is None or self.plan is None else (self.plan,)
         names = {plan.proposal_id for plan in plans}
-        return {name: notice.sentence for name, notice in self.said if notice.hold and name in names}
+        return {name: notice.sentence for name, notice in self.notices if notice.hold and name in names}
 
     def over(self, plan: ReassignmentPlan) -> str | None:
         """Why that plan may not begin any more; None when it may, or when a batch of it was sent."""
@@ -149,7 +149,7 @@ class MachineState(NamedTuple):
 
     def rest(self, proposal_id: str) -> PlanBackoff | None:
         """What that plan is left alone for; None when it is not."""
-        return next((rest for rest in self.rests if rest.proposal_id == proposal_id and rest.left_ms > 0), None)
+        return next((rest for rest in self.backoffs if rest.proposal_id == proposal_id and rest.left_ms > 0), None)
 
     def down_ms(self, broker: int) -> int:
         """How long a broker has been down; 0 for one that is up or was just lost."""
@@ -196,7 +196,7 @@ def ticked(state: MachineState, elapsed_ms: int, policy: ReassignmentPolicy) -> 
     return state._replace(
         settle_ms=max(0, state.settle_ms - elapsed_ms),
         next_look_ms=max(0, state.next_look_ms - elapsed_ms),
-        rests=tuple(rest._replace(left_ms=max(0, rest.left_ms - elapsed_ms)) for rest in state.rests),
+        backoffs=tuple(rest._replace(left_ms=max(0, rest.left_ms - elapsed_ms)) for rest in state.backoffs),
         watches=tuple(watch._replace(idle_ms=min(watch.idle_ms + elapsed_ms, stuck_ms)) for watch in state.watches),
         down=tuple((broker, min(ms + elapsed_ms, grace_ms)) for broker, ms in state.down),
         weak_ms=None if state.weak_ms is None else min(state.weak_ms + elapsed_ms, grace_ms),
@@ -220,7 +220,7 @@ def appended(state: MachineState, append: AppendJournal) -> MachineState:
         records = _changed(records, change)
     state = state._replace(records=records, waiting=append.then, next_look_ms=0, passed=frozenset())
     names = {plan.proposal_id for plan in records.plans}
-    state = state._replace(rests=tuple(rest for rest in state.rests if rest.proposal_id in names))
+    state = state._replace(backoffs=tuple(rest for rest in state.backoffs if rest.proposal_id in names))
     batch = state.batch
     if batch is None:
         none: frozenset[TopicPartition] = frozenset()
@@ -239,7 +239,7 @@ def answered(state: MachineState, act: ClusterChange, answer: RequestDone, polic
     state = state._replace(waiting=None, unsent=(state.unsent - frozenset(fates)) | unsent)
     if isinstance(act, AlterReassignments | AlterThrottles) and state.batch is not None:
         took = isinstance(act, AlterReassignments) and bool(by_kind[RequestFate.OK])
-        state = state._replace(rests=_rests(state, state.batch.proposal_id, answer, policy, took=took))
+        state = state._replace(backoffs=_rests(state, state.batch.proposal_id, answer, policy, took=took))
     if by_kind[RequestFate.UNKNOWN]:
         state = state._replace(settle_ms=policy.settle_ms)
     if isinstance(act, AlterReassignments):
@@ -259,11 +259,11 @@ def _rests(
     state: MachineState, proposal_id: str, answer: RequestDone, policy: ReassignmentPolicy, *, took: bool
 ) -> tuple[PlanBackoff, ...]:
     """A plan of which something was answered "not now" is left alone, each time for twice as long until moves begin."""
-    others = tuple(rest for rest in state.rests if rest.proposal_id != proposal_id)
+    others = tuple(rest for rest in state.backoffs if rest.proposal_id != proposal_id)
     refused = [result.sentence for result in answer.results if result.kind is RequestFate.RETRY]
     if not refused:
-        return others if took else state.rests
-    before = 0 if took else next((rest.times for rest in state.rests if rest.proposal_id == proposal_id), 0)
+        return others if took else state.backoffs
+    before = 0 if took else next((rest.times for rest in state.backoffs if rest.proposal_id == proposal_id), 0)
     left_ms = min(policy.look_ms << before, policy.idle_look_ms)
     return tuple(sorted((*others, PlanBackoff(proposal_id, left_ms, min(before + 1, _MOST_TIMES), refused[0]))))
 

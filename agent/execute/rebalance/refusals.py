@@ -260,7 +260,7 @@ def _own_rebalance(now: _Now) -> RefusalCause | None:
 def _rejoins_by_itself(now: _Now) -> bool:
     """Whether its leader may be a Java client that sends its rack; any member may be the leader."""
     named = (now.limits.group(now.group.id).client_software_name or "").lower()
-    return named != _LIBRDKAFKA and any(member.rack.told is not None for member in now.group.members)
+    return named != _LIBRDKAFKA and any(member.rack.rack_id is not None for member in now.group.members)
 
 
 def _holds_replicas(broker: int, topics: set[str], snapshot: Snapshot) -> bool:

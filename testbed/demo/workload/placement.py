@@ -18,7 +18,7 @@ def spread(racks: Mapping[int, str | None], partitions: int, replication_factor:
     return tuple(_turn(by_rack, partition, replication_factor) for partition in range(partitions))
 
 
-def led_from(racks: Mapping[int, str | None], rack: str, partitions: int, replication_factor: int) -> Replicas:
+def leaders_in_rack(racks: Mapping[int, str | None], rack: str, partitions: int, replication_factor: int) -> Replicas:
     """As `spread`, but every preferred leader is in one rack."""
     leaders = sorted(broker for broker, its in racks.items() if its == rack)
     others = _by_rack({broker: its for broker, its in racks.items() if its != rack})

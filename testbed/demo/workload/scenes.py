@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from testbed.demo.workload.facts import ClusterFacts
-from testbed.demo.workload.placement import crowded, led_from, spread
+from testbed.demo.workload.placement import crowded, leaders_in_rack, spread
 from testbed.demo.workload.plan import (
     GroupProtocol,
     JavaGroupPlan,
@@ -163,7 +163,7 @@ def _demo_topics(facts: ClusterFacts) -> tuple[tuple[TopicPlan, ...], tuple[Work
         faults.append(WorkloadFault(kind=WorkloadFaultKind.REPLICAS_SHARE_RACK, subject="payments"))
     names = facts.rack_names
     if len(names) > 1:
-        views = led_from(racks, names[0], _PARTITIONS, 3)
+        views = leaders_in_rack(racks, names[0], _PARTITIONS, 3)
         faults.append(WorkloadFault(kind=WorkloadFaultKind.LEADERS_IN_ONE_RACK, subject="views"))
     else:
         views = spread(racks, _PARTITIONS, 3)
