@@ -48,12 +48,13 @@ def refuse_contradictions(values: Mapping[str, str]) -> None:
     for name in values:
         if name.endswith(".location") and (why := why_not_plain(values[name])) is not None:
             raise SettingMistake(name, f"{values[name]} cannot be read ({why})")
-    for part in ("ca", "certificate", "key"):
-        if f"ssl.{part}.location" in values and f"ssl.{part}.pem" in values:
+    given_as = {
+        part: {f"ssl.{part}.location", f"ssl.{part}.pem"} & values.keys() for part in ("ca", "certificate", "key")
+    }
+    for part, names in given_as.items():
+        if len(names) > 1:
             raise SettingMistake(f"ssl.{part}.pem", f"give it or ssl.{part}.location, not both")
-    has_key = any(name in values for name in ("ssl.key.location", "ssl.key.pem"))
-    has_certificate = any(name in values for name in ("ssl.certificate.location", "ssl.certificate.pem"))
-    if has_key != has_certificate:
+    if bool(given_as["key"]) != bool(given_as["certificate"]):
         raise SettingMistake("ssl.key.location", "a client certificate needs both its key and its certificate")
 
 

@@ -251,11 +251,7 @@ def _sentence(detail: ErrorDetails, cause: object) -> str:
         return cause.sentence
     if isinstance(cause, ValueError):
         return str(cause)
-    return _SENTENCES.get(detail["type"], _library_sentence)(detail)
-
-
-def _library_sentence(detail: ErrorDetails) -> str:
-    return detail["msg"]
+    return _SENTENCES[detail["type"]](detail) if detail["type"] in _SENTENCES else detail["msg"]
 
 
 def _not_offered(detail: ErrorDetails) -> str:

@@ -104,7 +104,8 @@ def plan(
         write_text(rollback_json, written.rollback_json(found) + "\n")
     if not groups:
         empty = session.none_of("no proposals", seen, *ObservationPart)
-        emit_proposals(found, output, every=every, priced=_is_priced(seen), empty=empty)
+        priced = seen.limits.price.usd_per_gb is not None or bool(seen.limits.price.between)
+        emit_proposals(found, output, every=every, priced=priced, empty=empty)
     _say_held(seen)
     if groups or chosen(output) is OutputFormat.TABLE:
         _emit_groups(seen, output, every=every)
@@ -145,10 +146,6 @@ def _emit_groups(seen: StageEvaluation, output: OutputFormat | None, *, every: b
             emit([flat(row, COLUMNS) for row in rows], IN_CSV, form)
         case _:
             emit(rows, SHOWN, form)
-
-
-def _is_priced(seen: StageEvaluation) -> bool:
-    return seen.limits.price.usd_per_gb is not None or bool(seen.limits.price.between)
 
 
 def emit_proposals(

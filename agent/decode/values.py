@@ -181,10 +181,7 @@ class DecodedGroups(NamedTuple):
 # count is compared with the bytes that are left before anything is allocated (`DecodeContext.count`), nothing recurses.
 
 _Number = Callable[[bytes, int], tuple[int]]
-_INT8: _Number = struct.Struct(">b").unpack_from
-_INT16: _Number = struct.Struct(">h").unpack_from
 INT32: _Number = struct.Struct(">i").unpack_from
-_INT64: _Number = struct.Struct(">q").unpack_from
 
 
 class UndecodableFieldError(Exception):
@@ -195,36 +192,20 @@ class UndecodableFieldError(Exception):
         self.value = Undecodable(reason, sentence, offset)
 
 
-def int8(data: bytes, at: int, field: str) -> int:
-    """One signed byte."""
-    try:
-        return _INT8(data, at)[0]
-    except struct.error:
-        truncated(data, at, 1, field)
+def _whole(form: str) -> Callable[[bytes, int, str], int]:
+    """The reader of one big-endian number at an offset. It raises UndecodableFieldError where the bytes end before."""
+    unpack_from, size = struct.Struct(form).unpack_from, struct.calcsize(form)
+
+    def read(data: bytes, at: int, field: str) -> int:
+        try:
+            return unpack_from(data, at)[0]  # type: ignore[no-any-return]
+        except struct.error:
+            truncated(data, at, size, field)
+
+    return read
 
 
-def int16(data: bytes, at: int, field: str) -> int:
-    """A signed 16-bit number."""
-    try:
-        return _INT16(data, at)[0]
-    except struct.error:
-        truncated(data, at, 2, field)
-
-
-def int32(data: bytes, at: int, field: str) -> int:
-    """A signed 32-bit number."""
-    try:
-        return INT32(data, at)[0]
-    except struct.error:
-        truncated(data, at, 4, field)
-
-
-def int64(data: bytes, at: int, field: str) -> int:
-    """A signed 64-bit number."""
-    try:
-        return _INT64(data, at)[0]
-    except struct.error:
-        truncated(data, at, 8, field)
+int8, int16, int32, int64 = map(_whole, (">b", ">h", ">i", ">q"))
 
 
 def nullable_bytes(data: bytes, at: int, field: str) -> tuple[bytes | None, int]:

@@ -17,8 +17,9 @@ from agent.detect.detect_context import DetectContext, first, listed, member_dis
 from agent.detect.members import member_findings
 from agent.memory.remember import prediction_mismatch
 from agent.values.assessment import Assessment, LocalityMeasure, WeightedAssessment
-from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
+from agent.values.finding import Evidence, Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.kafka import SETTLED_STATES, STABLE
+from agent.values.limits import GainLimits
 from agent.values.memo import Memo, each
 from agent.values.number_format import counted, lasted, sized
 from agent.values.snapshot import Group, Member, OtherGroup, Rack, ReaderGroup
@@ -83,62 +84,54 @@ def _different_racks(group: ReaderGroup) -> list[Rack]:
 
 
 def _worse(group: ReaderGroup, assessment: Assessment, reading: GroupTopicFacts, view: DetectContext) -> Finding:
-    """How much more work could be local, in partitions and, where rates are known, in bytes."""
-    if assessment.weighing is not None:
-        return _heavier(group, assessment, assessment.weighing, reading, view)
-    limits = view.limits
-    total = max((of.total for of in assessment.current if of.measure is LocalityMeasure.KAFKA), default=0.0)
-    worth = assessment.gap >= limits.gain.min_partitions and assessment.gap >= limits.gain.min_share * total
-    gained = _bytes_gained(assessment)
-    in_bytes = f" ({sized(gained)}/s by the replicas that serve the reads)" if gained else ""
-    return Finding(
-        reason=FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,
-        subject=SubjectId("group", group.id),
-        sentence=f"group {group.id} reads {counted(assessment.crossing, 'partition')} across racks, by Kafka's measure,"
-        f" and could read {assessment.optimal_crossing}{in_bytes}",
-        evidence=(
-            ("crossing", assessment.crossing),
-            ("optimal crossing", assessment.optimal_crossing),
-            ("lower bound", assessment.lower_bound),
-            ("measure", str(LocalityMeasure.KAFKA)),
-            ("bytes/s gained", gained),
-            ("moved by the optimum", assessment.moved),
-        ),
-        severity=FindingSeverity.WARNING if worth else FindingSeverity.INFO,
-        since_ms=view.snapshot.taken_ms,
-        held=reading.unsteady,
+    """How much more work could be local: in bytes by weights of the pipeline, else in partitions."""
+    sentence, bounds, is_enough = (
+        _in_partitions(group.id, assessment, view.limits.gain)
+        if assessment.weighing is None
+        else _in_bytes(group.id, assessment.weighing, view.limits.gain)
     )
-
-
-def _heavier(
-    group: ReaderGroup,
-    assessment: Assessment,
-    weighing: WeightedAssessment,
-    reading: GroupTopicFacts,
-    view: DetectContext,
-) -> Finding:
-    """The same by weights of the pipeline."""
-    limits = view.limits
-    least = max(limits.gain.min_share * weighing.total, limits.gain.min_bytes_per_s)
     return Finding(
         reason=FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,
         subject=SubjectId("group", group.id),
-        sentence=f"group {group.id} reads {sized(weighing.crossing)}/s of {sized(weighing.total)}/s across racks, by "
-        f"Kafka's measure and weights of the pipeline, and could read {sized(weighing.optimal_crossing)}/s",
+        sentence=sentence,
         evidence=(
             ("crossing", assessment.crossing),
             ("optimal crossing", assessment.optimal_crossing),
-            ("crossing bytes/s", weighing.crossing),
-            ("optimal crossing bytes/s", weighing.optimal_crossing),
-            ("lower bound bytes/s", weighing.lower_bound),
+            *bounds,
             ("measure", str(LocalityMeasure.KAFKA)),
             ("bytes/s gained", _bytes_gained(assessment)),
             ("moved by the optimum", assessment.moved),
         ),
-        severity=FindingSeverity.WARNING if weighing.gained >= least else FindingSeverity.INFO,
+        severity=FindingSeverity.WARNING if is_enough else FindingSeverity.INFO,
         since_ms=view.snapshot.taken_ms,
         held=reading.unsteady,
     )
+
+
+def _in_partitions(group: str, assessment: Assessment, least: GainLimits) -> tuple[str, Evidence, bool]:
+    """The sentence, the rows of evidence in its unit, and whether the least gain is reached."""
+    total = max((of.total for of in assessment.current if of.measure is LocalityMeasure.KAFKA), default=0.0)
+    gained = _bytes_gained(assessment)
+    in_bytes = f" ({sized(gained)}/s by the replicas that serve the reads)" if gained else ""
+    sentence = (
+        f"group {group} reads {counted(assessment.crossing, 'partition')} across racks, by Kafka's measure, and could "
+        f"read {assessment.optimal_crossing}{in_bytes}"
+    )
+    is_enough = assessment.gap >= least.min_partitions and assessment.gap >= least.min_share * total
+    return sentence, (("lower bound", assessment.lower_bound),), is_enough
+
+
+def _in_bytes(group: str, weighing: WeightedAssessment, least: GainLimits) -> tuple[str, Evidence, bool]:
+    sentence = (
+        f"group {group} reads {sized(weighing.crossing)}/s of {sized(weighing.total)}/s across racks, by Kafka's "
+        f"measure and weights of the pipeline, and could read {sized(weighing.optimal_crossing)}/s"
+    )
+    bounds = (
+        ("crossing bytes/s", weighing.crossing),
+        ("optimal crossing bytes/s", weighing.optimal_crossing),
+        ("lower bound bytes/s", weighing.lower_bound),
+    )
+    return sentence, bounds, weighing.gained >= max(least.min_share * weighing.total, least.min_bytes_per_s)
 
 
 def _bytes_gained(assessment: Assessment) -> float | None:

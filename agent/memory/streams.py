@@ -51,7 +51,9 @@ def remember_streams(
     join = current_join(known.join, group.join, now_ms, last_look_ms)
     rebalanced = join is not known.join
     if rebalanced and join.after_ms is not None:
-        join = join._replace(end_sums=_end_sums(copies))
+        join = join._replace(
+            end_sums={copy.task: copy.end_offset_sum for copy in copies if copy.end_offset_sum is not None}
+        )
     seen = {_key(copy): _copy(known.copies.get(_key(copy)), copy, now_ms) for copy in copies if _is_followed(copy)}
     measured = _between_joins(known, copies, now_ms, last_look_ms) if rebalanced else ()
     measured = (*measured, *_between_readings(known, copies, seen, join, now_ms))
@@ -87,10 +89,6 @@ def appended_per_s(join: Join | None, task: TaskId, end_offset_sum: int, now_ms:
     if join is None or task not in join.end_sums or now_ms <= join.seen_ms:
         return None
     return max(0.0, (end_offset_sum - join.end_sums[task]) * 1000 / (now_ms - join.seen_ms))
-
-
-def _end_sums(copies: Iterable[TaskCopy]) -> Mapping[TaskId, int]:
-    return {copy.task: copy.end_offset_sum for copy in copies if copy.end_offset_sum is not None}
 
 
 def _key(copy: TaskCopy) -> CopyKey:

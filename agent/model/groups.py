@@ -70,7 +70,7 @@ def groups_of(
     names = _Names(observation, topics, memo)
     by_name: dict[str, Group] = {}
     offsets: dict[str, OffsetFacts] = {}
-    plain = each(memo, "classic", decoded.groups, _raw_id, classic, context=(racks,))
+    plain = each(memo, "classic", decoded.groups, lambda group: group.raw.group_id, classic, context=(racks,))
     for group in compress(decoded.groups, map(not_, plain)):
         raw = group.raw
         if raw.state != STABLE or raw.protocol_type != CONSUMER_PROTOCOL_TYPE:
@@ -100,10 +100,6 @@ def groups_of(
     by_id = memo.of(("groups",), (groups,), lambda: _by_name(by_name, before[0]))
     before[0] = by_id
     return SnapshotGroups(by_id, offsets)
-
-
-def _raw_id(group: DecodedGroup) -> str:
-    return group.raw.group_id
 
 
 def _is_plain(group: DecodedGroup) -> bool:

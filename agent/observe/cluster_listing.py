@@ -9,7 +9,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -269,7 +269,7 @@ def ask_listing(context: ObserveContext) -> ClusterListing:
         log_dirs=LogDirs(_sizes_in_scope(dirs, context), dirs.cordoned, dirs.gaps),
         log_dirs_fresh=fresh,
         broker_configs=configs.answer,
-        application_lags=_all_lags(applications),
+        application_lags=tuple(sorted(chain.from_iterable(one.lags for one in applications))),
         rack_tables=tables,
         gaps=(
             *gaps,
@@ -287,10 +287,6 @@ def _topics_in_scope(answer: TopicsAnswer | None, scope: ObserveScope) -> tuple[
 
 def _groups_in_scope(answer: ListedGroups | None, scope: ObserveScope) -> tuple[RawListedGroup, ...] | None:
     return None if answer is None else tuple(row for row in answer.groups if scope.takes_group(row.group_id))
-
-
-def _all_lags(applications: Iterable[ApplicationLags]) -> tuple[RawApplicationLag, ...]:
-    return tuple(sorted(chain.from_iterable(one.lags for one in applications)))
 
 
 def _lags_of(url: str, context: ObserveContext) -> ObserveQuery[ApplicationLags]:

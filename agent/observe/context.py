@@ -240,39 +240,36 @@ NO_LOG_DIRS = LogDirs({}, frozenset(), ())
 
 def topic_configs(context: ObserveContext, topics: Iterable[str]) -> CachedConfigs:
     """Configs of the topics."""
-    last = context.recall.last
     wire = context.clients.wire
     return _refreshed(
         context,
         ObservationPart.TOPIC_CONFIGS,
         topics,
-        last.topic_configs if last else {},
+        lambda last: last.topic_configs,
         lambda names: wire.describe_topic_configs(names, TOPIC_KEYS, context.timeout_ms),
     )
 
 
 def broker_configs(context: ObserveContext) -> CachedConfigs:
     """Configs of the live brokers."""
-    last = context.recall.last
     wire = context.clients.wire
     return _refreshed(
         context,
         ObservationPart.BROKER_CONFIGS,
         map(str, wire.broker_ids),
-        {str(broker): values for broker, values in last.broker_configs.items()} if last else {},
+        lambda last: {str(broker): values for broker, values in last.broker_configs.items()},
         lambda _missing: wire.describe_broker_configs(BROKER_KEYS, context.timeout_ms),
     )
 
 
 def group_configs(context: ObserveContext, groups: Iterable[str]) -> CachedConfigs:
     """Configs of KIP-848 and KIP-1071 groups."""
-    last = context.recall.last
     wire = context.clients.wire
     return _refreshed(
         context,
         ObservationPart.GROUP_CONFIGS,
         groups,
-        last.group_configs if last else {},
+        lambda last: last.group_configs,
         lambda names: wire.describe_group_configs(names, context.timeout_ms),
     )
 
@@ -286,12 +283,17 @@ def log_dirs(context: ObserveContext) -> tuple[LogDirs, bool]:
 
 
 def _refreshed(
-    context: ObserveContext, part: ObservationPart, names: Iterable[str], carried: ByName, fetch: Fetch
+    context: ObserveContext,
+    part: ObservationPart,
+    names: Iterable[str],
+    configs_of: Callable[[Observation], ByName],
+    fetch: Fetch,
 ) -> CachedConfigs:
-    """All configs when due, else the carried ones and those that are not known yet."""
-    wanted = tuple(sorted(names))
+    """All configs when due, else those of the last look and those that are not known yet."""
+    wanted, last = tuple(sorted(names)), context.recall.last
     due = context.recall.is_due(part, context.now_ms, context.scope.refresh_ms)
-    known = {} if due else {name: carried[name] for name in wanted if name in carried}
+    carried = {} if due or last is None else configs_of(last)
+    known = {name: carried[name] for name in wanted if name in carried}
     missing = tuple(name for name in wanted if name not in known)
     values, gaps = fetch(missing) if missing else ({}, ())
     return CachedConfigs({**known, **values}, gaps, asked_all=due)

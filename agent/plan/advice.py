@@ -116,7 +116,8 @@ def _selector(context: PlanContext) -> Advised:
 
 def _client_racks(context: PlanContext) -> Advised:
     """For members that send no rack, and for those that send one that no broker has."""
-    choice, racks = racks_to_choose(context.snapshot), _broker_racks_of(context.snapshot)
+    choice = racks_to_choose(context.snapshot)
+    racks = tuple(sorted({b.rack.name for b in context.snapshot.brokers if b.rack.name is not None}))
 
     def concerned(member: Member) -> bool:
         return _sends_no_rack(member) or is_away(member, racks)
@@ -142,10 +143,6 @@ def _client_racks(context: PlanContext) -> Advised:
 
     reasons = (FindingReason.MEMBER_WITHOUT_RACK, FindingReason.MEMBER_IN_NO_BROKERS_RACK)
     return _by_group(context, reasons, concerned, plan)
-
-
-def _broker_racks_of(snapshot: Snapshot) -> tuple[str, ...]:
-    return tuple(sorted({b.rack.name for b in snapshot.brokers if b.rack.name is not None}))
 
 
 def _upgrades(context: PlanContext) -> Advised:

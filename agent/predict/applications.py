@@ -285,7 +285,8 @@ def _path(problem: StreamsProblem, assign: Assign) -> StreamsRebalancePath:
         problem = _caught_up(problem, result)
         result = assign(problem)
         rebalances += 1
-    last = assign(_all_caught_up(problem))
+    caught_up = replace(problem.configs, acceptable_recovery_lag=LONG_MAX)
+    last = assign(replace(problem, configs=caught_up))
     before = {(client.id, task) for client in problem.clients for task in (*client.prev_active, *client.prev_standby)}
     new = {(p, t) for p, ts in last.active.items() for t in ts if t in set(problem.stateful)} - before
     warmed.update(dict.fromkeys(sorted(new)))
@@ -305,10 +306,6 @@ def _caught_up(problem: StreamsProblem, result: StreamsResult) -> StreamsProblem
         lags |= {task: RUNNING_ACTIVE for task in active if task in stateful}
         clients.append(replace(client, prev_active=active, prev_standby=standby, lags=lags))
     return replace(problem, clients=tuple(clients))
-
-
-def _all_caught_up(problem: StreamsProblem) -> StreamsProblem:
-    return replace(problem, configs=replace(problem.configs, acceptable_recovery_lag=LONG_MAX))
 
 
 def _assignment(result: StreamsResult, topology: StreamsTopology) -> PredictedAssignment:

@@ -34,7 +34,7 @@ from agent.values.cycle import basis_of_group
 from agent.values.finding import Evidence, SubjectId
 from agent.values.memo import each
 from agent.values.number_format import counted, records, sized
-from agent.values.plan import PredictedAssignment, Prediction, PredictionCertainty, TriggerPlan, WarmupCosts
+from agent.values.plan import PredictedAssignment, Prediction, PredictionCertainty, TriggerPlan
 from agent.values.proposal import Proposal, ProposalKind, ProposalMove, ProposalReason, ProposalRow
 from agent.values.snapshot import (
     ConsumerGroup,
@@ -149,22 +149,17 @@ def _sentence_in_bytes(columns: GroupComparison, weighing: WeightedAssessment | 
         return None
     now, total, what = weighing.crossing, f"{sized(weighing.total)}/s", _moved_in(columns)
     if columns.own is None or columns.own_bytes is None or columns.prediction is None:
-        why = columns.prediction.why_not if columns.prediction is not None else None
         moved = 0 if columns.optimum is None else columns.optimum.moved
         return (
             f"Rebalance {columns.group_id} once: at best its own assignor makes {sized(weighing.gained)}/s of {total} "
             f"local by Kafka's measure (crossing {sized(now)}/s -> {sized(weighing.optimal_crossing)}/s), moving "
-            f"{counted(moved, what)}; its exact result is unknown: "
-            f"{why.value if why is not None else 'no prediction was asked for'}"
+            f"{counted(moved, what)}; its exact result is unknown: {_why_not(columns.prediction)}"
         )
-    literally = (
-        "" if columns.prediction.certainty is PredictionCertainty.EXACT else ", though the exact assignment may differ"
-    )
     return (
         f"Rebalance {columns.group_id} once: its own assignor, {columns.prediction.assignor}, which counts partitions, "
         f"makes {sized(now - columns.own_bytes)}/s of {total} local by Kafka's measure (crossing {sized(now)}/s -> "
         f"{sized(columns.own_bytes)}/s, at best {sized(weighing.optimal_crossing)}/s), moving "
-        f"{counted(columns.own.moved, what)}{literally}{_warming(columns.prediction.warmups)}"
+        f"{counted(columns.own.moved, what)}{_after_moving(columns.prediction)}"
     )
 
 
@@ -178,30 +173,31 @@ def _sentence(columns: GroupComparison, assessment: Assessment, total: int) -> s
     own, now = columns.own, assessment.crossing
     reads = counted(total, "read")
     if own is None or columns.prediction is None:
-        why = columns.prediction.why_not if columns.prediction is not None else None
         return (
             f"Rebalance {columns.group_id} once: at best its own assignor makes {assessment.gap} of {reads} local by "
             f"Kafka's measure (crossing {now} -> {assessment.optimal_crossing}), moving "
-            f"{counted(assessment.moved, what)}; its exact result is unknown: "
-            f"{why.value if why is not None else 'no prediction was asked for'}"
+            f"{counted(assessment.moved, what)}; its exact result is unknown: {_why_not(columns.prediction)}"
         )
-    literally = (
-        "" if columns.prediction.certainty is PredictionCertainty.EXACT else ", though the exact assignment may differ"
-    )
     return (
         f"Rebalance {columns.group_id} once: its own assignor, {columns.prediction.assignor}, makes "
         f"{now - own.crossing} of {reads} local by Kafka's measure (crossing {now} -> {own.crossing}, at best "
         f"{assessment.optimal_crossing}), moving {counted(own.moved, what)}"
-        f"{literally}{_warming(columns.prediction.warmups)}"
+        f"{_after_moving(columns.prediction)}"
     )
 
 
-def _warming(warmups: WarmupCosts | None) -> str:
-    if warmups is None:
-        return ""
+def _why_not(prediction: Prediction | None) -> str:
+    why = prediction.why_not if prediction is not None else None
+    return why.value if why is not None else "no prediction was asked for"
+
+
+def _after_moving(prediction: Prediction) -> str:
+    exact = "" if prediction.certainty is PredictionCertainty.EXACT else ", though the exact assignment may differ"
+    if (warmups := prediction.warmups) is None:
+        return exact
     known = warmups.disk_bytes is not None
     size = f"{warmups.disk_bytes:,} bytes of disk and of broker reads" if known else "disk size unknown"
-    return f"; {counted(warmups.tasks, 'task')} warm up first, {warmups.at_once} at once ({size})"
+    return f"{exact}; {counted(warmups.tasks, 'task')} warm up first, {warmups.at_once} at once ({size})"
 
 
 def _shown(columns: GroupComparison) -> Evidence:

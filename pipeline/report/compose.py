@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from agent.values.number_format import counted, few
 from pipeline.report import words
 from pipeline.report.document import ReportDocument
-from pipeline.report.facts import LookCoverage, ReportFacts, UnusableInput
+from pipeline.report.facts import ReportFacts, UnusableInput
 from pipeline.report.first import first_line, price_applied
 from pipeline.report.period import minute_of
 from pipeline.report.sections_cost import cost_section, ledger_section, locality_section
@@ -85,7 +85,7 @@ def _absent(facts: ReportFacts) -> Iterator[str]:
 def _gaps(facts: ReportFacts) -> Iterator[str]:
     if not facts.coverage:
         return
-    found = [(row, _missing_hours(row)) for row in facts.coverage]
+    found = [(row, (row.last_ms - row.first_ms) // HOUR_MS + 1 - row.hours) for row in facts.coverage]
     for row, missing in found:
         if missing or row.thin_hours:
             yield (
@@ -95,10 +95,6 @@ def _gaps(facts: ReportFacts) -> Iterator[str]:
             )
     if not any(missing or row.thin_hours for row, missing in found):
         yield "No gaps: every hour between the first look and the last is covered by nine tenths or more."
-
-
-def _missing_hours(row: LookCoverage) -> int:
-    return (row.last_ms - row.first_ms) // HOUR_MS + 1 - row.hours
 
 
 def _looks(facts: ReportFacts) -> Iterator[str]:
