@@ -210,9 +210,9 @@ def approval_cleanup(
             elif one.proposal_id not in by_id and now_ms - one.at_ms >= NO_COUNTS_MS:
                 noes.append(one)
         elif why := why_void(one, by_id.get(one.proposal_id), now_ms, rests=rests(one)):
-            at_ms = triggered.get(one.proposal_id)
-            acted = at_ms is not None and one.at_ms <= at_ms < one.expires_ms
-            writes.append(written(used(one, at_ms) if acted else voided(one, now_ms, why)))
+            at_ms = triggered.get(one.proposal_id, one.expires_ms)
+            gone = used(one, at_ms) if one.at_ms <= at_ms < one.expires_ms else voided(one, now_ms, why)
+            writes.append(written(gone))
     dropped = (*old[: max(0, len(old) - KEPT)], *_forgotten(noes, rests))
     return (*writes, *(JournalWrite(_key(one), "deleted", None) for one in dropped))
 
