@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agent.journal import plan_entries
+from agent.journal.approvals import KEPT as KEPT_VOID
 from agent.journal.approvals import ApprovalState, ProposalApproval, approval_cleanup, approval_of, written
-from agent.journal.codec import columns, key_bytes, key_of, targets_of
+from agent.journal.codec import columns, key_bytes, key_of, rewritten, targets_of
 from agent.journal.commands import (
     KEPT,
     CommandVerb,
@@ -34,6 +35,8 @@ from agent.values.reassignment import (
     ClearedThrottle,
     PartitionEnd,
     PartitionEndReason,
+    PlanState,
+    ReassignmentPlan,
     ReassignmentTarget,
     ThrottleDebt,
 )
@@ -351,3 +354,25 @@ def test_a_code_of_an_earlier_version_counts() -> None:
 )
 def test_codes_are_read_by_the_id_of_their_key(header: str, codes: dict[str, str]) -> None:
     assert codes_by_key(header) == codes
+
+
+# --- what is deleted
+
+
+def test_what_is_compacted_or_dropped_is_deleted_by_its_key() -> None:
+    old = [ReassignmentPlan(f"p-{at}", (TARGET,), PlanState.DONE) for at in range(plan_entries.KEEP_PLANS + 1)]
+    view = journal(*(plan_entries.change_writes(plan) for plan in old), at_ms=1)
+    gone = plan_entries.compaction_writes(view)
+    assert [(write.key.partition("/")[0], write.kind, write.value) for write in gone] == [
+        ("plan", "deleted", None), ("targets", "deleted", None),
+    ]  # fmt: skip
+    assert {write.key.split("/")[1] for write in gone} == {"p-0"}
+    void = [
+        written(ProposalApproval(f"p-{at:04}", "hash", ApprovalState.VOID, "ann", 1, 1)) for at in range(KEPT_VOID + 1)
+    ]
+    writes = approval_cleanup(journal(*void, at_ms=1), [], frozenset(), NOW_MS)
+    assert [(write.key, write.kind, write.value) for write in writes] == [("approval/p-0000", "deleted", None)]
+    again = rewritten(journal(void[0], at_ms=7), ["b", "a", void[0].key], at_ms=9, epoch=3, first_seq=5)
+    assert [(one.key, one.kind, one.at_ms, one.epoch, one.seq, one.data is None) for one in again] == [
+        (void[0].key, "void", 7, 3, 5, False), ("a", "deleted", 9, 3, 6, True), ("b", "deleted", 9, 3, 7, True),
+    ]  # fmt: skip
