@@ -61,9 +61,7 @@ def _broker_absent(proposal: Proposal, context: GuardContext) -> Hold | None:
         return None
     least_ms = context.limits.racks.broker_absent_for_ms
     left_ms = {
-        broker: least_ms - (absence.for_ms or 0)
-        for broker, absence in context.absences.items()
-        if (absence.for_ms or 0) < least_ms
+        broker: left for broker, absence in context.absences.items() if (left := least_ms - (absence.for_ms or 0)) > 0
     }
     named = left_ms.keys() & touched_brokers(proposal, context.rests)
     if not named:

@@ -159,7 +159,7 @@ def vetoed(proposal: Proposal, attempt: int, *, who: str, now_ms: int, why: str)
     )
 
 
-def why_void(approval: ProposalApproval, proposal: Proposal | None, now_ms: int, *, rests: bool = False) -> str | None:
+def why_void(approval: ProposalApproval, proposal: Proposal | None, now_ms: int, *, rests: bool) -> str | None:
     """Why it no longer holds, given the open proposal with its id; None when it does.
 
     ``rests`` is true unless what the approved plan rests on was seen to be another.
@@ -210,7 +210,7 @@ def approval_cleanup(
             elif one.proposal_id not in by_id and now_ms - one.at_ms >= NO_COUNTS_MS:
                 noes.append(one)
         elif why := why_void(one, by_id.get(one.proposal_id), now_ms, rests=rests(one)):
-            at_ms = triggered.get(one.proposal_id, -1)
+            at_ms = triggered.get(one.proposal_id, one.expires_ms)
             gone = used(one, at_ms) if one.at_ms <= at_ms < one.expires_ms else voided(one, now_ms, why)
             writes.append(written(gone))
     dropped = (*old[: max(0, len(old) - KEPT)], *_forgotten(noes, rests))

@@ -104,13 +104,13 @@ def to_bytes(entry: Entry) -> bytes:
 
 def key_bytes(key: str) -> bytes:
     """A key as bytes; names of groups may be anything, also no text."""
-    return key.encode("utf-8", "surrogatepass")
+    return key.encode(errors="surrogatepass")
 
 
 def key_of(data: bytes) -> str:
     """The key of these bytes. Raises UnreadableEntryError."""
     try:
-        return data.decode("utf-8", "surrogatepass")
+        return data.decode(errors="surrogatepass")
     except UnicodeDecodeError as error:
         raise UnreadableEntryError(f"{data[:80]!r} is not a key: {error}") from error
 
@@ -234,7 +234,7 @@ def targets_of(value: ColumnsJson) -> tuple[ReassignmentTarget, ...]:
     try:
         return _targets(from_json(TargetColumns, value))
     except ValueError as error:
-        raise UnreadableError(f"no columns of partitions: {str(error)[:100]}") from error
+        raise UnreadableError(f"no columns of partitions: {error}") from error
 
 
 class EncodedSize:

@@ -223,7 +223,7 @@ def _batch_value(batch: Batch) -> Mapping[str, Any]:
         tuple(at.get(id_, id_) for id_ in batch.cancelling),
         tuple((at.get(id_, id_), end) for id_, end in batch.ends),
     )
-    return {**to_json(Batch, batch._replace(targets=(), cancelling=(), ends=())), **to_json(_BatchRows, rows)}
+    return {**to_json(Batch, batch._replace(targets=())), **to_json(_BatchRows, rows)}
 
 
 def _debt_in(entry: Entry) -> ThrottleDebt:

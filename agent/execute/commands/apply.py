@@ -36,7 +36,7 @@ from agent.execute.commands.identity import (
 from agent.execute.reassign.machine import transition
 from agent.execute.reassign.messages import BatchPermission, CommandReceived, PlanAccepted, PlanCommand
 from agent.journal import plan_entries
-from agent.journal.codec import numbered
+from agent.journal.codec import MOST_EPOCH, numbered
 from agent.journal.commands import (
     CommandAnswered,
     CommandVerb,
@@ -326,7 +326,7 @@ def _shown(view: JournalState, writes: Sequence[JournalWrite], now_ms: int) -> J
         if write.value is None:
             after.pop(write.key, None)
         else:
-            after[write.key] = Entry(write.key, write.kind, write.value, now_ms, 1 << 62, seq)
+            after[write.key] = Entry(write.key, write.kind, write.value, now_ms, MOST_EPOCH, seq)
     return after
 
 

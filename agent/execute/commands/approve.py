@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from agent.execute.commands.command_context import CommandContext, CommandDecision, limits_refusal, refused
 from agent.journal.approvals import ApprovalState, ProposalApproval, approval_of, plan_hash, replacing_approval, written
+from agent.journal.codec import MOST_EPOCH
 from agent.journal.commands import CommandVerb, OperatorCommand, attempt_text, next_attempt
 from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.number_format import lasted
@@ -242,7 +243,7 @@ def _options(approval: ProposalApproval) -> _Options:
 
 def _with(room: CommandContext, write: JournalWrite) -> JournalState:
     """The journal with this write."""
-    return {**room.view, write.key: Entry(write.key, write.kind, write.value or {}, room.now_ms, 1 << 62, 0)}
+    return {**room.view, write.key: Entry(write.key, write.kind, write.value or {}, room.now_ms, MOST_EPOCH, 0)}
 
 
 def _time(at_ms: int) -> str:

@@ -238,7 +238,7 @@ def _throttle_again(view: ExecutorView, plan: ReassignmentPlan, missing: tuple[T
     if max(tried.values()) > view.policy.max_configurings:
         sentence = f"{missing[0].key} of {missing[0].resource.kind} {missing[0].resource.name} cannot be set"
         return BatchDecision(
-            AppendJournal((plan._replace(state=PlanState.CANCELLING, paused=False, sentence=sentence),)),
+            AppendJournal((plan._replace(state=PlanState.CANCELLING, sentence=sentence),)),
             (NotifyOperator(alarm=True, sentence=f"{sentence}: nothing is moved without a throttle"),),
         )
     again = tuple(debt._replace(tries=tries) for debt, tries in tried.items())

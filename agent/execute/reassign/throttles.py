@@ -168,8 +168,8 @@ def applied(own: str | None, change: ThrottleChange) -> str | None:
         return change.value
     if change.op is OpType.DELETE:
         return None
-    there = list(_entries(own or ""))
-    named = _entries(change.value or "")
+    there = list(_entries(own))
+    named = _entries(change.value)
     if change.op is OpType.APPEND:
         return ",".join([*there, *(entry for entry in named if entry not in there)])
     return ",".join(entry for entry in there if entry not in named)
@@ -209,7 +209,7 @@ def _lists(targets: Sequence[ReassignmentTarget]) -> Iterator[tuple[ThrottleReso
 def _others_rule(key: str, throttle: SeenThrottle) -> bool:
     if key in _RATES:
         return throttle.in_force is not None
-    return "*" in _entries(throttle.own or throttle.default or "")
+    return "*" in _entries(throttle.own or throttle.default)
 
 
 def _topic_id(resource: ThrottleResource, targets: Sequence[ReassignmentTarget]) -> str | None:
@@ -230,13 +230,13 @@ def _down(resource: ThrottleResource, seen: ClusterView) -> bool:
     return resource.broker is not None and resource.broker not in seen.brokers
 
 
-def _entries(value: str) -> tuple[str, ...]:
-    return tuple(entry for part in value.split(",") if (entry := part.strip()))
+def _entries(value: str | None) -> tuple[str, ...]:
+    return tuple(entry for part in (value or "").split(",") if (entry := part.strip()))
 
 
 def _without(entries: str, others: str | None) -> str:
     """The entries that are not among the others'."""
-    theirs = set(_entries(others or ""))
+    theirs = set(_entries(others))
     return ",".join(entry for entry in _entries(entries) if entry not in theirs)
 
 
