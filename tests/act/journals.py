@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
 
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from agent.act.journal.journal import TopicRead
 from agent.act.journal.journal_topic import JournalTopic, KafkaJournalPlan
@@ -63,9 +64,10 @@ def make_topics(servers: str, prefix: str, **configs: str) -> None:
     )
     for future in made.values():
         future.result(30)
+    ends = {TopicPartition(f"{prefix}.{name}", 0): OffsetSpec.latest() for name in policies}
     wait_for(
-        lambda: {f"{prefix}.{name}" for name in policies} <= set(admin.list_topics(timeout=10).topics),
-        "topics are known",
+        lambda: all(one.exception(10) is None for one in admin.list_offsets(ends).values()),
+        "the leaders of the topics answer",
     )
 
 
