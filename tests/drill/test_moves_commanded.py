@@ -225,9 +225,11 @@ def topics_excluded(run: Run) -> None:
     run.clocks.goes_on()
 
 
+ONE_BY_ONE = {**SLOWLY, "batch_partitions": 1}
+"""Batches are left when the second or third one moves, however busy the machine is."""
 FAULTS = [
-    Row("rollback cancelled on its way", rollback_cancelled, SLOWLY),
-    Row("rollback, paused, cancelled, asked for again", rollback_after_rollback, SLOWLY),
+    Row("rollback cancelled on its way", rollback_cancelled, ONE_BY_ONE),
+    Row("rollback, paused, cancelled, asked for again", rollback_after_rollback, ONE_BY_ONE),
     Row("clock jumps ten years ahead", clock_jumps(TEN_YEARS_MS), SLOWLY),
     Row("clock jumps an hour back", clock_jumps(-HOUR_MS), SLOWLY),
     Row("two plans on the same partitions", same_partitions, SLOWLY),
