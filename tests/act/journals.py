@@ -65,10 +65,14 @@ def make_topics(servers: str, prefix: str, **configs: str) -> None:
     for future in made.values():
         future.result(30)
     ends = {TopicPartition(f"{prefix}.{name}", 0): OffsetSpec.latest() for name in policies}
-    wait_for(
-        lambda: all(one.exception(10) is None for one in admin.list_offsets(ends).values()),
-        "the leaders of the topics answer",
-    )
+
+    def answered() -> bool:
+        fresh = AdminClient(
+            {"bootstrap.servers": servers}
+        )  # one that asked too early may keep the leaders it was shown
+        return all(one.exception(10) is None for one in fresh.list_offsets(ends).values())
+
+    wait_for(answered, "the leaders of the topics answer")
 
 
 def delete_topics(servers: str, *names: str) -> None:

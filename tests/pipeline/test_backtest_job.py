@@ -70,7 +70,7 @@ def test_a_history_is_lived_through_once_and_found_again(filled: TableStore) -> 
     first = run_backtest(filled, wanted("as-recorded,execute"))
     units = filled.read(UNITS).select("said", "acts").collect()
     live = [(look.look, proposal_to_bytes(one)) for look in looks for one in replay_look(look).proposals]
-    assert sorted((one.look, one.document.encode()) for row in units for one in row.published) == sorted(live)
+    assert sorted((one.look, one.document.encode()) for row in units for one in row.said) == sorted(live)
     acts = [act for row in units for act in row.acts]
     assert acts
     assert all(json.loads(act.document)["id"] == act.proposal for act in acts)
