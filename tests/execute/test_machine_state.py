@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from agent.execute.reassign.executor_view import view_of
 from agent.execute.reassign.messages import (
     AlterReassignments,
     AlterThrottles,
     BatchPermission,
+    ClusterView,
     NewPartitionReassignment,
     PlanAccepted,
     RequestDone,
@@ -165,6 +167,24 @@ def test_clocks_stop_where_waiting_longer_makes_no_difference():
     assert (after.settle_ms, after.next_look_ms, after.backoffs[0].left_ms) == (200, 0, 0)
     assert (after.down, after.weak_ms) == (((3, 60_000),), 60_000)
     assert ticked(state._replace(weak_ms=None), 500, POLICY).weak_ms is None
+
+
+@pytest.mark.parametrize(
+    ("former", "up", "opened", "down"),
+    [
+        pytest.param((), {1, 2}, True, ((3, 0),), id="it went down just now"),
+        pytest.param(((3, 5_000),), {1, 2}, True, ((3, 5_000),), id="it is still down"),
+        pytest.param(((3, 5_000),), {1, 2, 3}, True, (), id="it is up again"),
+        pytest.param((), {1, 2}, False, ((3, 0),), id="it went down between two batches"),
+        pytest.param(((3, 5_000),), {1, 2, 3}, False, (), id="it is up again between two batches"),
+        pytest.param(((9, 5_000),), {1, 2, 3}, True, (), id="it is none of the plan's"),
+    ],
+)
+def test_a_broker_of_the_plan_is_down_from_the_look_that_misses_it_to_the_one_that_sees_it(former, up, opened, down):
+    state = sent()._replace(down=former)
+    if not opened:
+        state = state._replace(records=state.records._replace(batches=()))
+    assert view_of(state, ClusterView(frozenset(up), ()), POLICY).state.down == down
 
 
 # --- batches by plan

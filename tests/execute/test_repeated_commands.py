@@ -86,6 +86,14 @@ def test_what_a_proven_person_asked_for_is_not_said_again_after_what_stopped_it(
     assert replay_undelivered(view) == ()
 
 
+def test_a_pause_from_before_the_cancel_that_a_plan_has_heard_is_not_said_again() -> None:
+    view = heard(journal(plan(), at_ms=NOW_MS), about_plan(CommandVerb.PAUSE, "c-pause"))
+    view = heard(view, about_plan(CommandVerb.CANCEL, "c-cancel"))
+    (now,) = plan_entries.plans(view)
+    assert (now.state, now.paused, now.heard) == (PlanState.CANCELLING, False, "c-cancel")
+    assert replay_undelivered(view) == ()
+
+
 @pytest.mark.parametrize("verb", [CommandVerb.CANCEL, CommandVerb.ROLLBACK, CommandVerb.PAUSE])
 def test_what_a_plan_does_not_show_yet_is_kept_however_many_commands_come_in_between(verb: CommandVerb) -> None:
     """Answered, then many others before the executor wrote it down, then another leader."""
