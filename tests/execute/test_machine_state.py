@@ -107,6 +107,17 @@ def test_an_approval_that_ended_ends_only_a_plan_that_has_not_begun(state, sendi
     assert machine.over(plan._replace(proposal_id="r")) is None
 
 
+def test_plans_that_all_have_to_wait_have_their_turns_again_and_again():
+    weak = (a_part(1, 2)._replace(isr=frozenset({1})),) * 2
+    live = Live(ReassignmentPlan("p", (MOVE,)), min_isr=2, parts=weak)
+    live.tell(PlanAccepted(ReassignmentPlan("q", (OTHER,))))
+    live.wait(60)
+    assert not live.acts
+    live.cluster = live.cluster._replace(parts=(weak[0], weak[1]._replace(isr=frozenset({1, 2}))))
+    live.wait(10)
+    assert [batch.proposal_id for batch in live.journal.batches] == ["q"], "the first one still waits"
+
+
 # --- what is left alone for a while
 
 
