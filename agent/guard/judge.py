@@ -65,19 +65,14 @@ def recheck(proposal: Proposal, fresh: Snapshot, limits: Limits, view: JournalSt
     return _judge(proposal, context, JOURNAL_CHECKS)
 
 
-def explained(  # noqa: PLR0917 (as the guard is asked)
-    proposal: Proposal,
-    fresh: Snapshot,
-    memory: Memory,
-    limits: Limits,
-    view: JournalState | None = None,
-    now_ms: int | None = None,
+def explained(
+    proposal: Proposal, fresh: Snapshot, memory: Memory, limits: Limits, view: JournalState | None = None
 ) -> tuple[ExplainedRule, ...]:
     """The answers of all checks about one proposal, with their numbers, in their order; also in a dry run.
 
     Without a journal (``view`` is None) checks that need it are left out after ``leading``, whose result has that.
     """
-    context = guard_context(fresh, memory, limits, view, now_ms)
+    context = guard_context(fresh, memory, limits, view)
     lines: list[ExplainedRule] = []
     readable = True
     for check in ALL_CHECKS:
@@ -92,7 +87,7 @@ def explained(  # noqa: PLR0917 (as the guard is asked)
 
 
 def guard_context(
-    fresh: Snapshot, memory: Memory, limits: Limits, view: JournalState | None, now_ms: int | None
+    fresh: Snapshot, memory: Memory, limits: Limits, view: JournalState | None, now_ms: int | None = None
 ) -> GuardContext:
     """The context of all checks of one round."""
     steady = unsteady(sightings(memory, fresh), fresh.monotonic_ms, limits)

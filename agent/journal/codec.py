@@ -249,7 +249,9 @@ class EncodedSize:
     def more(self, one: ReassignmentTarget) -> int:
         """Bytes that the target adds: numbers of tables below a million, and what the tables do not have yet."""
         cost = self._each + 3 * 7 + len(str(one.id.partition)) + 4
-        cost += sum(4 if number is None else len(repr(number)) for number in (one.bytes, one.bytes_per_s, one.gain))
+        cost += sum(
+            len(repr(number)) for number in (one.bytes, one.bytes_per_s, one.gain)
+        )  # `None` is as long as `null`
         if (topic := (one.id.topic, one.topic_id)) not in self._seen:
             cost += len(json.dumps(topic)) + 2
         for replicas in {one.before, one.after} - self._seen:

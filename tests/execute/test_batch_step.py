@@ -20,7 +20,7 @@ from agent.execute.reassign.messages import (
     RequestResult,
 )
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
-from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan
+from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentRecords, ThrottleDebt
 from agent.values.throttles import ThrottleResource
 from assignors.problem import TopicPartition
 from tests.execute.abstract_cluster import a_part, carried_out, lost, view_of
@@ -234,3 +234,29 @@ def test_a_plan_whose_throttle_cannot_be_set_is_cancelled_after_a_few_tries():
     assert live.kinds() == ["AlterThrottles"] * POLICY.max_configurings
     assert live.cluster.parts == (a_part(1, 2),)
     assert live.finished[0].state is PlanState.CANCELLED
+
+
+# --- what was sent, and what was refused
+
+
+def test_a_sent_batch_is_acknowledged_once_all_of_it_is_seen_to_move():
+    live = Live(answer_as=unanswered(AlterReassignments))
+    live.wait(3)
+    assert live.journal.batches[0].state is BatchState.SENT
+    live.answer_as = carried_out
+    live.wait(20)
+    assert live.journal.batches[0].state is BatchState.ACKED
+
+
+def test_an_alarm_on_what_the_controller_refuses_names_the_plan_or_none_where_only_a_throttle_is_left():
+    live = Live(answer_as=refused)
+    live.wait(3)
+    assert {say.proposal_id for say in live.notices if "the controller refuses" in say.sentence} == {"p"}
+    live.notices.clear()
+    live.journal = ReassignmentRecords(debts=(ThrottleDebt(*RATES[0], None, "p", 1),))
+    live.cluster = live.cluster._replace(settings=RATES[:1])
+    live.lead()
+    live.wait(60)
+    assert [(say.proposal_id, say.sentence) for say in live.notices if say.alarm] == [
+        ("", "broker 1: the controller refuses")
+    ]

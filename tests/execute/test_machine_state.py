@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from agent.execute.reassign.executor_view import view_of
 from agent.execute.reassign.messages import (
     AlterReassignments,
     AlterThrottles,
     BatchPermission,
+    ClusterView,
     NewPartitionReassignment,
     PlanAccepted,
     RequestDone,
@@ -105,6 +107,17 @@ def test_an_approval_that_ended_ends_only_a_plan_that_has_not_begun(state, sendi
     assert machine.over(plan._replace(proposal_id="r")) is None
 
 
+def test_plans_that_all_have_to_wait_have_their_turns_again_and_again():
+    weak = (a_part(1, 2)._replace(isr=frozenset({1})),) * 2
+    live = Live(ReassignmentPlan("p", (MOVE,)), min_isr=2, parts=weak)
+    live.tell(PlanAccepted(ReassignmentPlan("q", (OTHER,))))
+    live.wait(60)
+    assert not live.acts
+    live.cluster = live.cluster._replace(parts=(weak[0], weak[1]._replace(isr=frozenset({1, 2}))))
+    live.wait(10)
+    assert [batch.proposal_id for batch in live.journal.batches] == ["q"], "the first one still waits"
+
+
 # --- what is left alone for a while
 
 
@@ -165,6 +178,24 @@ def test_clocks_stop_where_waiting_longer_makes_no_difference():
     assert (after.settle_ms, after.next_look_ms, after.backoffs[0].left_ms) == (200, 0, 0)
     assert (after.down, after.weak_ms) == (((3, 60_000),), 60_000)
     assert ticked(state._replace(weak_ms=None), 500, POLICY).weak_ms is None
+
+
+@pytest.mark.parametrize(
+    ("former", "up", "opened", "down"),
+    [
+        pytest.param((), {1, 2}, True, ((3, 0),), id="it went down just now"),
+        pytest.param(((3, 5_000),), {1, 2}, True, ((3, 5_000),), id="it is still down"),
+        pytest.param(((3, 5_000),), {1, 2, 3}, True, (), id="it is up again"),
+        pytest.param((), {1, 2}, False, ((3, 0),), id="it went down between two batches"),
+        pytest.param(((3, 5_000),), {1, 2, 3}, False, (), id="it is up again between two batches"),
+        pytest.param(((9, 5_000),), {1, 2, 3}, True, (), id="it is none of the plan's"),
+    ],
+)
+def test_a_broker_of_the_plan_is_down_from_the_look_that_misses_it_to_the_one_that_sees_it(former, up, opened, down):
+    state = sent()._replace(down=former)
+    if not opened:
+        state = state._replace(records=state.records._replace(batches=()))
+    assert view_of(state, ClusterView(frozenset(up), ()), POLICY).state.down == down
 
 
 # --- batches by plan

@@ -86,6 +86,18 @@ def test_what_a_proven_person_asked_for_is_not_said_again_after_what_stopped_it(
     assert replay_undelivered(view) == ()
 
 
+@pytest.mark.parametrize(
+    ("verb", "state"),
+    [(CommandVerb.CANCEL, PlanState.CANCELLING), (CommandVerb.ROLLBACK, PlanState.ROLLING_BACK)],
+)
+def test_a_pause_from_before_what_a_plan_has_heard_is_not_said_again(verb: CommandVerb, state: PlanState) -> None:
+    view = heard({**VIEW, **journal(plan(), at_ms=NOW_MS)}, about_plan(CommandVerb.PAUSE, "c-pause"))
+    view = heard(view, about_plan(verb, "c-then", by=BY_ANN))
+    (now,) = plan_entries.plans(view)
+    assert (now.state, now.paused, now.heard) == (state, False, "c-then")
+    assert replay_undelivered(view) == ()
+
+
 @pytest.mark.parametrize("verb", [CommandVerb.CANCEL, CommandVerb.ROLLBACK, CommandVerb.PAUSE])
 def test_what_a_plan_does_not_show_yet_is_kept_however_many_commands_come_in_between(verb: CommandVerb) -> None:
     """Answered, then many others before the executor wrote it down, then another leader."""

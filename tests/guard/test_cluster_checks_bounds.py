@@ -117,6 +117,17 @@ def test_replicas_that_are_offline_do_not_count_as_in_sync(
     assert (isinstance(answer, Hold) and answer.reason is HoldReason.UNDER_MIN_ISR) is held
 
 
+@pytest.mark.parametrize("replicas", [(1, 4), ()], ids=["with replicas", "without any"])
+def test_a_min_isr_that_is_not_known_is_told_as_unknown(replicas: tuple[int, ...]) -> None:
+    fresh = shared(min_isr=None)
+    topic = fresh.topics["t"]
+    first = topic.partitions[0]._replace(replicas=replicas)
+    fresh.topics["t"] = topic._replace(partitions=(first, *topic.partitions[1:]))
+    answer = verdict(shared(), fresh)
+    assert isinstance(answer, Hold)
+    assert (answer.reason, answer.sentence) == (HoldReason.UNKNOWN, "held: the min ISR of t is unknown")
+
+
 PARTS = ObservationPart
 
 

@@ -93,6 +93,15 @@ def test_what_the_executor_may_still_write_is_left_to_it(state: PlanState) -> No
     assert set(counted.values()) == {NOW_MS}, "and it counts as now meanwhile"
 
 
+def test_corrections_are_in_the_order_of_the_journal_also_where_a_key_was_written_again() -> None:
+    view = journal(approval(shared(), age_ms=-YEARS), paused(ExecutionPause("ann", "", FUTURE)), at_ms=FUTURE)
+    first, last = view
+    again = {**view, first: view[first]._replace(seq=9)}
+    assert [write.key for write in corrections(again, NOW_MS)] == [last, first]
+    later_epoch = {**again, last: view[last]._replace(epoch=2)}
+    assert [write.key for write in corrections(later_epoch, NOW_MS)] == [first, last]
+
+
 def test_a_journal_of_good_clocks_is_the_same_journal() -> None:
     view = moved(NOW_MS)
     assert in_past(view, NOW_MS) is view

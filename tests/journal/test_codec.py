@@ -97,6 +97,22 @@ def test_an_entry_of_a_newer_rackwise_is_told_apart_from_damage() -> None:
         entry_of("plan/x", changed(v=VERSION + 1, kind={"other": "shape"}))
 
 
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(changed(v=VERSION + 1), id="a newer layout"),
+        pytest.param(b"[]", id="no object"),
+        pytest.param(b"[", id="no JSON"),
+        pytest.param(changed(kind=7), id="no entry"),
+        pytest.param(changed(seq=-1), id="out of its bounds"),
+    ],
+)
+def test_a_key_is_named_by_its_first_characters(found: bytes) -> None:
+    with pytest.raises((NewerEntryError, UnreadableEntryError)) as told:
+        entry_of("k" * 200, found)
+    assert str(told.value).startswith(f"'{'k' * 80}' ")
+
+
 def test_what_a_newer_writer_adds_within_a_version_is_kept_or_left_aside() -> None:
     entry = entry_of("plan/p-1", changed(value={"state": "open", "later": [1]}, also="new", kind="kind-of-tomorrow"))
     assert entry.value == {"state": "open", "later": [1]}

@@ -20,6 +20,7 @@ from agent.journal.plan_entries import (
     change_writes,
     changed,
     compaction_writes,
+    known,
     open_records,
     plans,
     throttle_debts,
@@ -124,6 +125,13 @@ def test_open_plans_come_in_the_order_of_their_acceptance_with_their_batches_alo
     assert records.plans == (open_early, open_late)
     assert records.batches == (mine,)
     assert records.known == {"p-1", "p-2", "p-3"}
+
+
+def test_plans_are_known_by_name_also_where_they_cannot_be_read():
+    damaged = JournalWrite("plan/p-4", "open", {"order": "soon"})
+    assert known(told(*lines(ReassignmentPlan("p-1", (), PlanState.DONE), Batch("p-2", 1, ())), damaged)) == {
+        "p-1", "p-4",
+    }  # fmt: skip
 
 
 def test_ended_plans_and_their_batches_are_kept_up_to_a_number_and_open_ones_always():

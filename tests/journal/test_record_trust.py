@@ -14,6 +14,7 @@ from agent.journal.record_trust import (
     RejectionReason,
     VerifiedRecord,
     checked_witness,
+    distinct_ids,
     rejection_sentence,
     signed_witness,
 )
@@ -68,6 +69,7 @@ def test_an_old_record_that_is_written_once_more_does_not_count() -> None:
         value = text.encode()
         found.append(weigher.weigh(offset, KEY, value, f"{place[0]}-{place[1]}", TRUST.signed(KEY, place, value) or ""))
     assert [one.doubt for one in found] == [None, None, None, RejectionReason.REPLAYED, RejectionReason.REPLAYED]
+    assert [one.place for one in found] == [place for place, _ in records], "a replayed one is named by its place"
 
 
 def test_while_a_key_is_replaced_agents_with_either_key_go_on() -> None:
@@ -120,8 +122,16 @@ def test_what_is_remembered_outside_of_the_journal_is_checked_by_the_same_key() 
     assert checked_witness(TRUST, data.replace("7 120", "0 0"))[1] is RejectionReason.FORGED
     assert checked_witness(TRUST, "0 0")[1] is RejectionReason.UNSIGNED
     assert checked_witness(JournalTrust((OLD,), "c-1"), data)[1] is RejectionReason.OTHER_KEY
+    assert checked_witness(TRUST._replace(unsigned_below=1), "7 120") == ("7 120", None), "from before there was a key"
     assert checked_witness(JournalTrust(), "7 120") == ("7 120", None)
     assert signed_witness(JournalTrust(), "7 120") == "7 120"
+
+
+def test_the_keys_that_records_of_others_claim_are_named_once_and_sorted() -> None:
+    claimed = (("b",), ("a", "b"), (), ("c", "a"))
+    records = [RejectedRecord(0, "plan/p-1", RejectionReason.OTHER_KEY, ids) for ids in claimed]
+    assert distinct_ids(records) == ("a", "b", "c")
+    assert distinct_ids([]) == ()
 
 
 def test_records_of_others_are_named_and_counted_and_no_key_is_ever_shown() -> None:

@@ -108,6 +108,16 @@ def test_probing_can_be_switched_off_and_groups_left_out() -> None:
 
 
 @pytest.mark.parametrize(
+    ("group", "held"), [pytest.param("app", True, id="its own"), pytest.param("other", False, id="another's")]
+)
+def test_each_group_is_held_by_its_own_triggers(group: str, held: bool) -> None:
+    memory = Memory(cycle=5, monotonic_ms=NOW - 1_000, streams={"app": StreamsMemory(JOINED, {}, {}, ())})
+    context = ProbingContext(READY, memory, Limits(groups={"app": GroupLimits(known=True)}))
+    decision = decisions(context, {group: (PastTrigger(NOW - 4_000, True),)})["app"]
+    assert (isinstance(decision, ProbingWait) and decision.reason is ProbingWaitReason.FLOOR) is held
+
+
+@pytest.mark.parametrize(
     ("snapshot", "past", "changes", "reason", "in_ms", "words"),
     [
         pytest.param(
