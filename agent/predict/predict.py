@@ -34,7 +34,16 @@ from agent.predict.broker_groups import (
 from agent.values.limits import GroupLimits, Limits
 from agent.values.memo import Memo, each
 from agent.values.plan import NotPredicted, Prediction
-from agent.values.snapshot import ConsumerGroup, Group, GroupKind, ReaderGroup, Snapshot, StreamsGroup, TopicState
+from agent.values.snapshot import (
+    CLASSIC_KINDS,
+    ConsumerGroup,
+    Group,
+    GroupKind,
+    ReaderGroup,
+    Snapshot,
+    StreamsGroup,
+    TopicState,
+)
 
 ASSIGNORS: Mapping[GroupKind, Collection[str]] = {
     GroupKind.CLASSIC_CONSUMER: CLIENT_SIDE,
@@ -124,11 +133,11 @@ def _asked(row: _Row, inputs: AssignorInput) -> tuple[Prediction, StreamsRebalan
     match row.group:
         case ConsumerGroup() as group if group.kind is GroupKind.CONSUMER:
             return predict_consumer(group, inputs), None
-        case ConsumerGroup() as group:
+        case ConsumerGroup() as group if group.kind is GroupKind.CLASSIC_CONSUMER:
             return predict_classic(group, inputs, row.settings), None
         case StreamsGroup(topology=topology) as group if topology is not None and group.kind is GroupKind.STREAMS:
             return predict_streams(group, topology, row.facts), None
-        case StreamsGroup(topology=topology) as group if topology is not None:
+        case StreamsGroup(topology=topology) as group if topology is not None and group.kind in CLASSIC_KINDS:
             return predict_application(group, topology, inputs, row.settings, row.lags)
         case _:
             return Prediction(group_id=row.group.id, why_not=NotPredicted.OTHER_KIND), None

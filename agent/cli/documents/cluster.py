@@ -1,4 +1,4 @@
-"""Documents of ``status``, ``racks``, ``doctor`` and ``cluster``."""
+"""Documents of ``racks``, ``doctor`` and ``cluster``, and the rows of ``status``."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class ClusterView(NamedTuple):
     unread: frozenset[ThrottleResource] = frozenset()
     """Resources whose settings did not answer; those of brokers that are down are not among them."""
     traffic: tuple[tuple[int, float], ...] = ()
-    """Broker -> bytes per second that it takes in now; one that is missing is unknown."""
+    """Broker -> bytes/s written to its replicas, by the agent's last look; one that is missing is unknown."""
     bytes: tuple[tuple[TopicPartition, int, int], ...] = ()
     """(partition, broker, bytes on its disk), where log dirs answered."""
     racks: tuple[tuple[int, str | None], ...] = ()
