@@ -34,16 +34,7 @@ from agent.predict.broker_groups import (
 from agent.values.limits import GroupLimits, Limits
 from agent.values.memo import Memo, each
 from agent.values.plan import NotPredicted, Prediction
-from agent.values.snapshot import (
-    CLASSIC_KINDS,
-    ConsumerGroup,
-    Group,
-    GroupKind,
-    ReaderGroup,
-    Snapshot,
-    StreamsGroup,
-    TopicState,
-)
+from agent.values.snapshot import ConsumerGroup, Group, GroupKind, ReaderGroup, Snapshot, StreamsGroup, TopicState
 
 ASSIGNORS: Mapping[GroupKind, Collection[str]] = {
     GroupKind.CLASSIC_CONSUMER: CLIENT_SIDE,
@@ -137,7 +128,9 @@ def _asked(row: _Row, inputs: AssignorInput) -> tuple[Prediction, StreamsRebalan
             return predict_classic(group, inputs, row.settings), None
         case StreamsGroup(topology=topology) as group if topology is not None and group.kind is GroupKind.STREAMS:
             return predict_streams(group, topology, row.facts), None
-        case StreamsGroup(topology=topology) as group if topology is not None and group.kind in CLASSIC_KINDS:
+        case StreamsGroup(topology=topology) as group if (
+            topology is not None and group.kind is GroupKind.CLASSIC_STREAMS
+        ):
             return predict_application(group, topology, inputs, row.settings, row.lags)
         case _:
             return Prediction(group_id=row.group.id, why_not=NotPredicted.OTHER_KIND), None
