@@ -68,7 +68,7 @@ class Lease:
     def start(self) -> None:
         pass
 
-    def tell(self, reached: JournalWatermark) -> None:
+    def set_reached(self, reached: JournalWatermark) -> None:
         pass
 
     def problem(self) -> None:
