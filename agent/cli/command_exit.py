@@ -47,7 +47,7 @@ def run(arguments: list[str], *, debug: bool, interruptible: bool) -> int:
         elif isinstance(error, BrokenPipeError) and _wrote(error):
             code = CUT_OFF
         else:
-            code = _tell(_usage(error) or _unwritten(error) or as_rackwise_error(error), debug=debug)
+            code = _tell(_usage(error) or _unwritten(error) or _unread(error) or as_rackwise_error(error), debug=debug)
     let_go(sys.stdout)
     let_go(sys.stderr)
     return code
@@ -103,6 +103,13 @@ def _usage(error: Exception) -> RackwiseError | None:
     what, _, meant = sentence.partition(". Did you mean ")
     hint = f"Did you mean {meant} " if meant else ""
     return BadInput(what.removesuffix("."), todo=f"{hint}See: {path} --help")
+
+
+def _unread(error: Exception) -> BadInput | None:
+    if type(error).__name__ != "UnreadableError":  # its module is loaded where records are read
+        return None
+    todo = "Use the rackwise that wrote it, or a newer one."
+    return BadInput("A record of the journal cannot be read", why=str(error), todo=todo)
 
 
 def _unwritten(error: Exception) -> RackwiseError | None:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from math import floor
 from typing import TYPE_CHECKING, Any
 
-from agent.errors import BadInput
 from agent.journal import plan_entries
 from agent.journal.approvals import ProposalApproval, approvals
 from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, history, pause_in
@@ -26,7 +25,6 @@ from agent.values.reassignment import (
     ThrottleDebt,
     of_plan,
 )
-from agent.values.typed_json import UnreadableError
 
 if TYPE_CHECKING:
     from agent.cli.documents.proposals import (
@@ -45,15 +43,8 @@ JournalRow = dict[str, Any]
 
 
 def plans_in(view: JournalState) -> tuple[ReassignmentPlan, ...]:
-    """Every plan of the journal. Raises BadInput where a newer rackwise wrote them."""
-    try:
-        return plan_entries.plans(view)
-    except UnreadableError as error:
-        raise BadInput(
-            "The plans in the journal cannot be read",
-            why=str(error),
-            todo="Use the rackwise that wrote them, or a newer one.",
-        ) from error
+    """Every plan of the journal. Raises UnreadableError where a newer rackwise wrote them."""
+    return plan_entries.plans(view)
 
 
 def plan_rows(view: JournalState) -> list[PlanRow]:

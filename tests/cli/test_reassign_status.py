@@ -155,6 +155,19 @@ def test_own_moves_name_their_plan_and_attempts_stand_side_by_side(
     assert tp("u-0") not in {target.id for target in TARGETS}
 
 
+@pytest.mark.parametrize("what", [("status",), ("verify", MOVE.id)], ids=["status", "verify"])
+def test_a_journal_with_a_record_that_is_no_throttle_is_not_shown_in_part(
+    here: Run, path: Path, monkeypatch: pytest.MonkeyPatch, what: tuple[str, ...]
+) -> None:
+    shown(monkeypatch, moving())
+    write_journal(path, *plan(PlanState.OPEN), ThrottleDebt(ThrottleResource(topic=""), LEADER_RATE, "5", None, "p", 1))
+    answer = here("reassign", *what, *options(path))
+    assert (answer.exit_code, answer.stdout) == (2, "")
+    assert "A record of the journal cannot be read" in answer.stderr
+    assert "throttle/topic:/leader.replication.throttled.rate" in answer.stderr
+    assert "Use the rackwise that wrote it, or a newer one" in answer.stderr
+
+
 def test_a_copy_is_shown_with_its_units_and_whole_only_when_it_is() -> None:
     row: CopyRow = {
         "partition": "t-0", "to_broker": 2, "bytes": 2_999_000_000, "of_bytes": 3_000_000_000, "copied_share": 0.9997,
