@@ -7,6 +7,7 @@ A test that uses one of these clusters is an integration test, whether it is mar
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -30,6 +31,9 @@ UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("quick", UNTIMED, derandomize=True)
 settings.register_profile("night", UNTIMED, max_examples=5_000)
 settings.load_profile(os.environ.get("RACKWISE_TEST_HYPOTHESIS", "quick"))
+
+# An agent's thread that outlives its test for a moment logs to a stream that is closed: no word of that in others' output.
+logging.raiseExceptions = False
 
 # Whoever runs this in the background has Ctrl-C ignored; what is started here is interrupted all the same.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
