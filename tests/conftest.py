@@ -32,7 +32,7 @@ settings.register_profile("quick", UNTIMED, derandomize=True)
 settings.register_profile("night", UNTIMED, max_examples=5_000)
 settings.load_profile(os.environ.get("RACKWISE_TEST_HYPOTHESIS", "quick"))
 
-# An agent's thread that outlives its test for a moment logs to a stream that is closed: no word of that in others' output.
+# The thread of an agent may outlive its test for a moment and log to a closed stream: others' output stays without it.
 logging.raiseExceptions = False
 
 # Whoever runs this in the background has Ctrl-C ignored; what is started here is interrupted all the same.
