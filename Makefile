@@ -37,11 +37,15 @@ demo-spark: venv ## the demo with the Spark pipeline beside it, up to its report
 .PHONY: test
 test: venv lint imports ## what CI runs: lint, types, import rules, all quick tests on real brokers
 	@# tests on brokers mostly wait; the others take what they leave of the machine
-	@$(MAKE) --no-print-directory -j 2 integration others-beside
+	@$(MAKE) --no-print-directory -j 3 integration others-beside deploy-tools
 
 .PHONY: others-beside
 others-beside: venv
 	@nice -n 10 $(MAKE) --no-print-directory types unit pipeline
+
+.PHONY: deploy-tools
+deploy-tools: venv ## helm, kubeconform and kustomize for the tests of packages, by Go, into the user's cache
+	@nice -n 19 $(BIN)/python -m tests.deploy.tooling
 
 .PHONY: lint
 lint: venv ## ruff

@@ -1,0 +1,1 @@
+"""What rackwise is delivered as: packages, and the programs that make them."""
