@@ -1,1 +1,1 @@
-"""What rackwise is delivered as: packages, and the programs that make them."""
+"""What an operator deploys beside rackwise, and the code that generates parts of it."""
