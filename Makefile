@@ -145,6 +145,10 @@ lock: venv ## resolve the lock files anew
 	  $(BIN)/uv pip compile -q pyproject.toml "$$@" --universal --generate-hashes --no-header \
 	    --python-version 3.11 -o $$out.lock || exit 1; done
 
+.PHONY: dist
+dist: venv ## the files of a release, of the last commit, in dist/: wheel, sdist, chart, unit file, dashboards, SBOM, SHA256SUMS
+	@$(BIN)/python -m deploy.release.dist
+
 .PHONY: clean
 clean: ## remove what was built here
 	rm -rf $(VENV) build dist mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
