@@ -57,6 +57,7 @@ def needed(program: str, package: str = "") -> str:
     """The path of a program of this machine; root in CI installs Debian's package of it where it is missing."""
     found = shutil.which(program)
     if found is None and package and os.environ.get("CI") and os.geteuid() == 0:
+        subprocess.run(["apt-get", "update", "-q"], check=True)
         subprocess.run(["apt-get", "install", "-q", "-y", "--no-install-recommends", package], check=True)
         found = shutil.which(program)
     if found is None:
