@@ -1,8 +1,8 @@
 """Unit tests of the alerts, as a table.
 
-For each alert: when it fires, is quiet, resolves, what it says of series that are absent, and what a restart of the agent
-does to it. Values are in promtool's notation, one a minute from minute 0: `1x5` is six samples of 1, `0+60x5` rises by 60,
-`_x5` are five missing samples, `stale` is what Prometheus writes when a target stops to answer.
+For each alert: when it fires, is quiet, resolves, what it says of series that are absent, and what a restart of the
+agent does to it. Values are in promtool's notation, one a minute from minute 0: `1x5` is six samples of 1, `0+60x5`
+rises by 60, `_x5` are five missing samples, `stale` is what Prometheus writes when a target stops to answer.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def of_gauge(
             Scenario(series(metric, f"2x{end} 0x20", **of), (end,), (end + late + 1,)),
             Scenario(joined(lives(end), series(metric, f"2x{end} stale", **of)), (end,), (end + late,)),
             Scenario(
-                series(metric, f"2x{minutes - 3} stale stale 2x{minutes + 9}", **of),
+                series(metric, f"2x{max(minutes - 3, 0)} stale stale 2x{minutes + 9}", **of),
                 (minutes + 1,) if kept else (2 * minutes + 1,),
                 () if kept else (minutes + 1,),
             ),
