@@ -7,6 +7,7 @@ rises by 60, `_x5` are five missing samples, `stale` is what Prometheus writes w
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -41,7 +42,7 @@ class AlertCase(NamedTuple):
 def series(metric: str, values: str, instance: str = "a", **labels: str) -> dict[str, str]:
     """One series of an agent of the cluster prod."""
     named = {**CLUSTER, "instance": f"{instance}:9464", **labels}
-    return {f"{metric}{{{', '.join(f'{name}={chr(34)}{value}{chr(34)}' for name, value in named.items())}}}": values}
+    return {f"{metric}{{{', '.join(f'{name}={json.dumps(value)}' for name, value in named.items())}}}": values}
 
 
 def joined(*parts: Series) -> dict[str, str]:
@@ -380,6 +381,7 @@ COST = (
 _TREND, _LAG = "rackwise_task_lag_trend_records_per_second", "rackwise_task_lag_records"
 _WARMUP = {"group": "app", "task": "0_1", "role": "warm-up"}
 _STANDBY = {"group": "app", "task": "0_1", "role": "standby"}
+_HOSTILE = 'a"b\\ {{ $value }} <b>\n- alert: x'
 _TASK = {"group": "app", "task": "0_1"}
 _APP: Labels = {**CLUSTER, "group": "app"}
 
@@ -399,6 +401,9 @@ STREAMS = (
             Scenario(joined(series(_TREND, "0x30", **_WARMUP), series("rackwise_task_promotable", "1x30", **_TASK)),
                      (), (30,)),
             Scenario(series(_TREND, "-5x30", **_STANDBY), (), (30,)),
+            # a stranger chose the name: it is text, whatever it says
+            Scenario(series(_TREND, "-5x30", **{**_WARMUP, "group": _HOSTILE}), (17,), (),
+                     ({**CLUSTER, "group": _HOSTILE},)),
         ),
     ),
     AlertCase(
@@ -439,6 +444,9 @@ ACTING = (
             Scenario(_two("rackwise_leads", "0x20", "0x9 1x9"), (9,), (11,)),
             Scenario(lives(20), (), (20,)),  # not in mode execute
             Scenario(series("rackwise_leads", "1x5 stale 0 1x20"), (), (6, 8, 20)),
+        ),
+        (  # a leader of another cluster is none of this one
+            Scenario(joined(series("rackwise_leads", "0x20"), series("rackwise_leads", "1x20", cluster="other")), (9,)),
         ),
     ),
     AlertCase(
