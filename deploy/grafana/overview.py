@@ -108,8 +108,10 @@ def _size(whole: dashboard.Dashboard) -> dashboard.Dashboard:
             bars("Groups by kind", "Consumer groups, as they were last listed.",
                  Query(f"sum by (kind) ({highest('rackwise_groups', 'kind')})", "{{kind}}"), width=6)
         )
-        .with_panel(number("Topics", "Topics observed.", f"sum({highest('rackwise_topics')})"))
-        .with_panel(number("Partitions", "Partitions observed.", f"sum({highest('rackwise_partitions')})"))
+        .with_panel(number("Topics", "Topics observed.", f"sum({highest('rackwise_topics')})", height=8))
+        .with_panel(
+            number("Partitions", "Partitions observed.", f"sum({highest('rackwise_partitions')})", height=8)
+        )
         .with_panel(
             lines("Age of figures", "Time since a look last confirmed all brokers, topics, groups or findings. Counts "
                   "of an older part are shown as they last were.",

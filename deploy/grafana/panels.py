@@ -77,14 +77,14 @@ def steps(*of: Step) -> Builder[model.ThresholdsConfig]:
 
 def number(
     title: str, description: str, expr: str, *, unit: str = "short", of: Sequence[Step] = PLAIN, width: int = 4,
-    no_value: str = UNKNOWN,
+    height: int = 4, no_value: str = UNKNOWN,
 ) -> stat.Panel:  # fmt: skip
     """One number with its course."""
     panel = (
         stat.Panel().graph_mode(common_model.BigValueGraphMode.AREA).color_mode(common_model.BigValueColorMode.VALUE)
     )
     panel = panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
-    return _dressed(panel, title, description, [Query(expr)], unit, of, width, 4, no_value)
+    return _dressed(panel, title, description, [Query(expr)], unit, of, width, height, no_value)
 
 
 def lines(

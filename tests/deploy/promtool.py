@@ -48,10 +48,13 @@ def _unpack_package(place: Path) -> None:
 
 
 def _ran(command: list[str], folder: str) -> bool:
-    return subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=120).returncode == 0
+    return shutil.which(command[0]) is not None and (
+        subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=120).returncode == 0
+    )
 
 
 def _run(command: list[str], folder: str) -> None:
+    assert shutil.which(command[0]), f"no promtool on PATH, and no {command[0]}: install Prometheus and its promtool"
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, (
         f"no promtool on PATH, and Debian's package could not be had (install it: apt-get install {PACKAGE}): "

@@ -107,6 +107,18 @@ def test_runbooks_name_only_commands_that_exist():
         assert set(re.findall(r"(?<!\S)--?[a-z][a-z-]*", words)) <= options, words
 
 
+def test_runbooks_name_only_settings_that_exist():
+    documented = (ROOT / "docs" / "operations.md").read_text()
+    settings = set(re.findall(r"^\| `([^`]+)` \| .* \| .* \|$", documented, re.MULTILINE))
+    of_kafka = {"broker.rack", "client.rack", "min.insync.replicas"}
+    named = set(re.findall(r"`([a-z_]+(?:\.[a-z_<>…]+)+)`", RUNBOOK)) - of_kafka
+    of_groups = {f"groups.<application.id>.{name}" for name in named}
+    unknown = {name for name in named if name not in settings and f"groups.<application.id>.{name}" not in settings}
+    assert len(of_groups & settings) + len(named & settings) > 10
+    assert unknown == {"groups.<application.id>", "trigger.allow_…", "rackwise.recording.yaml"}
+    assert any(name.startswith("trigger.allow_") for name in settings)
+
+
 def test_alerts_of_long_duration_outlive_a_restart_of_the_agent():
     """A `for` begins anew when the series has a gap, unless the expression reaches over it."""
     reaches = re.compile(r"last_over_time|rate\(|increase\(|changes\(|_over_time|:avg1h|rackwise_build_info")
