@@ -102,6 +102,14 @@ schemas: venv ## write the schemas of topics and of what commands print anew (do
 	$(BIN)/python -m tests.docs.schemas
 	$(BIN)/python -m tests.docs.documents
 
+.PHONY: dashboards
+dashboards: venv ## write the Grafana dashboards anew (deploy/grafana/dashboards)
+	$(BIN)/python -m deploy.grafana.generate
+
+.PHONY: alerts
+alerts: venv ## write the texts of firing alerts anew (tests/golden/alerts.json)
+	$(BIN)/python -m tests.deploy.alerts
+
 .PHONY: test-compose
 test-compose: venv ## the integration tests against docker-compose.yml (needs a Docker engine)
 	docker compose up -d --wait

@@ -148,7 +148,6 @@ def test_grafana_holds_no_password_and_shows_without_a_right_to_write(compose: A
     assert not [name for name in environment if "PASSWORD" in name or "SECRET" in name]
 
 
-@pytest.mark.skipif(not (TOP / "deploy" / "grafana").exists(), reason="a checkout without the dashboards")
 def test_what_is_mounted_exists_and_each_name_in_it_is_one_of_the_services(compose: Any) -> None:
     services = compose["services"]
     for service in WATCHING:

@@ -27,7 +27,7 @@ from agent.values.limits import Limits
 from agent.values.observation import Observation
 from agent.web.loop_state import CycleFailure, LoopState, live
 from config.load import load_settings
-from tests.world import a_world
+from tests.synthetic_cluster import synthetic_cluster
 
 STALL_MS = 120_000
 
@@ -174,7 +174,7 @@ def test_without_an_address_nothing_is_sent() -> None:
 
 def test_a_loop_that_hangs_is_no_longer_vouched_for(listener: Listener) -> None:
     hangs = threading.Event()
-    world = a_world(3)
+    world = synthetic_cluster(3)
 
     def look() -> Observation:
         if agent.watch.state.succeeded:
@@ -212,7 +212,7 @@ def test_a_loop_that_hangs_is_no_longer_vouched_for(listener: Listener) -> None:
 
 
 def test_without_its_http_server_it_is_not_vouched_for_either(listener: Listener) -> None:
-    world = a_world(3)
+    world = synthetic_cluster(3)
     agent = AgentDaemon(
         look=lambda: world,
         line=CycleStages(Limits()),
