@@ -221,7 +221,8 @@ def make_app(
 
 
 def _api(view: AgentView, clock: Clock) -> Mount:
-    from agent.web.api.application import PREFIX, RawSegments, make_api  # noqa: PLC0415 slow, and not needed for health
+    from agent.web.api.application import PREFIX, make_api  # noqa: PLC0415 slow, and not needed for health
+    from agent.web.api.segments import RawSegments  # noqa: PLC0415
 
     return Mount(PREFIX, app=RawSegments(make_api(view, clock, version=version())))
 
