@@ -9,6 +9,7 @@ from fastapi import Depends, FastAPI, Request
 from agent.values.clock import Clock
 from agent.web.agent_view import AgentView
 from agent.web.api.answers import ApiAnswers
+from agent.web.api.events import EventStream, event_routes
 from agent.web.api.problems import UNREADABLE, answer_problems
 from agent.web.api.routes_look import look_routes
 from agent.web.api.routes_work import work_routes
@@ -35,6 +36,6 @@ def make_api(view: AgentView, clock: Clock, *, version: str, may_view: Callable[
     )
     answers = ApiAnswers(view, clock)
     answer_problems(api)
-    for router in (look_routes(answers), work_routes(answers)):
+    for router in (look_routes(answers), work_routes(answers), event_routes(EventStream(view))):
         api.include_router(router)
     return api
