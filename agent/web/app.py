@@ -243,7 +243,7 @@ def _api(view: AgentView, clock: Clock) -> Mount:
     from agent.web.api.application import PREFIX, make_api  # noqa: PLC0415 slow, and not needed for health
     from agent.web.api.segments import RawSegments  # noqa: PLC0415
 
-    return Mount(PREFIX, app=RawSegments(make_api(view, clock, version=version())))
+    return Mount(PREFIX, app=RawSegments(make_api(view, clock)))
 
 
 def version() -> str:

@@ -36,6 +36,7 @@ _NAMED = 100
 """Findings, or proposals, of one look that have events of their own; the rest is counted."""
 _RETRY_MS = 3_000
 _HEARTBEAT = b": still here\n\n"
+_STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
 
 class EventMessage(NamedTuple):
@@ -205,7 +206,7 @@ def event_routes(stream: EventStream) -> APIRouter:
     """The one route of the stream."""
     router = APIRouter(tags=["events"])
 
-    @router.get("/events", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}})
+    @router.get("/events", response_class=StreamingResponse, responses=_STREAMED)
     async def events(request: Request) -> Response:
         """Server-Sent Events: ``look``, ``finding``, ``proposal``, ``plan``, ``reset`` and heartbeats.
 

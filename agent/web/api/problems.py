@@ -38,8 +38,9 @@ NO_LOOK: dict[int | str, dict[str, Any]] = {
     503: {"model": ProblemDocument, "description": "No look has succeeded yet, or a part of it is missing."}
 }
 NOT_FOUND: dict[int | str, dict[str, Any]] = {404: {"model": ProblemDocument, "description": "There is none."}}
-UNREADABLE: dict[int | str, dict[str, Any]] = {
-    422: {"model": ProblemDocument, "description": "A parameter cannot be read."}
+EVERYWHERE: dict[int | str, dict[str, Any]] = {
+    422: {"model": ProblemDocument, "description": "A parameter cannot be read."},
+    "default": {"model": ProblemDocument, "description": "The request is not answered."},
 }
 
 

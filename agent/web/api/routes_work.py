@@ -79,7 +79,7 @@ def _add_proposals(router: APIRouter, answers: ApiAnswers) -> None:
         return answers.send(request, encoded(document))
 
     @router.get("/proposals/{proposal}/history", response_model=rows.PageDocument[HistoryRow], tags=["proposals"])
-    def history(request: Request, query: Query, proposal: str) -> Response:
+    def proposal_history(request: Request, query: Query, proposal: str) -> Response:
         """What the journal says of every attempt at a proposal, also of one that is not proposed now."""
         return answers.send_page(request, rows.HISTORY, query, history_of(name_of(proposal), _view(answers) or {}))
 
@@ -125,10 +125,9 @@ def _add_journal(router: APIRouter, answers: ApiAnswers) -> None:
     @router.get("/reassignments", response_model=ReassignStatus, responses=NO_LOOK, tags=["journal"])
     def reassignments(request: Request) -> Response:
         """Plans of the journal, throttles, and every reassignment that the brokers report, with its copies."""
-        look, records = answers.look(), answers.view.journal()
-        moves = answers.view.moves()
-        del look
-        return answers.send(request, encoded(reassign_status(records, moves, answers.view.copies())))
+        answers.look()
+        view = answers.view
+        return answers.send(request, encoded(reassign_status(view.journal(), view.moves(), view.copies())))
 
     @router.get("/journal/history", response_model=rows.PageDocument[HistoryRow], tags=["journal"])
     def history(request: Request, query: Query) -> Response:
