@@ -15,14 +15,18 @@ from agent.values.observation import ObservationPart
 from agent.values.rates import price_sentence, sentence
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agent.documents.cluster import GapDocument, LookDocument, StatusDocument
     from agent.documents.groups import TopDocument
     from agent.simulate.evaluation import StageEvaluation
 
 
-def status_document(look: StageEvaluation, costs: CrossRackCosts | None = None) -> StatusDocument:
-    """The whole status as one document."""
-    numbers, costs = status_numbers(look), costs or costs_of(look.snapshot)
+def status_document(
+    look: StageEvaluation, numbers: Mapping[str, Any] | None = None, *, costs: CrossRackCosts | None = None
+) -> StatusDocument:
+    """The whole status as one document; ``numbers`` and ``costs``: those of the look, where they are there already."""
+    numbers, costs = numbers or status_numbers(look), costs or costs_of(look.snapshot)
     by_rack = numbers["brokers"]
     return {
         "cluster": numbers["cluster"],

@@ -56,7 +56,7 @@ def _add_cluster(router: APIRouter, answers: ApiAnswers) -> None:
     @router.get("/cluster", response_model=StatusDocument)
     def cluster(request: Request) -> Response:
         """The size of the cluster, traffic across racks, its cost and all findings, as ``rackwise status`` has it."""
-        return answers.of_look(request, "cluster", lambda seen: status_document(seen, answers.costs()))
+        return answers.of_look(request, "cluster", lambda seen: status_document(seen, costs=answers.costs()))
 
     @router.get("/money", response_model=TopDocument)
     def money(request: Request) -> Response:
