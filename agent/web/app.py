@@ -10,8 +10,9 @@ import asyncio
 import ipaddress
 import re
 import socket
+import ssl
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import metadata
@@ -24,10 +25,11 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import CollectorRegistry
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -35,6 +37,10 @@ from agent.errors import WEB, ConfigError, thread
 from agent.values.clock import Clock
 from agent.values.cycle import sentence
 from agent.values.progress import ExecuteState
+from agent.web.access.gate import AccessGate
+from agent.web.access.middleware import AccessControl, refuse
+from agent.web.access.sign_in import sign_in_routes
+from agent.web.access.tls import BOUNDED_LOOP, with_certificate
 from agent.web.loop_state import HealthStatus, LoopState, live, ready
 from agent.web.metrics import RackwiseCollector, SeriesCaps
 from agent.web.money_metrics import label
@@ -83,6 +89,7 @@ class BoundedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Accept it; above the bound the longest idle connection is closed, else the oldest."""
         super().connection_made(transport)
+        self.app = with_certificate(cast("ASGIApp", self.app), transport)
         self._wait(self._bounds.head_s)
         others = [one for one in self.connections if isinstance(one, BoundedConnection) and one is not self]
         if len(others) >= self._bounds.connections:
@@ -181,10 +188,13 @@ def make_app(
     caps: SeriesCaps,
     allowed_hosts: Iterable[str] = (),
     acting: Callable[[], ExecuteState | None] = lambda: None,
+    gate: AccessGate | None = None,
+    routes: Sequence[BaseRoute] = (),
 ) -> Starlette:
     """The ASGI application. ``fresh_ms`` is how old the last look may be, ``stall_ms`` how long no cycle may end.
 
-    ``acting`` returns the present state of mode execute, so a lost leadership shows before the next look.
+    ``acting`` returns the present state of mode execute, so a lost leadership shows before the next look. ``gate``
+    decides about access to ``routes``, pages and API; without one there are health and metrics only.
     """
 
     def now() -> LoopState:
@@ -210,9 +220,16 @@ def make_app(
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), media_type=None, headers={"content-type": content_type, **_HEADERS})
 
-    routes = [Route(LIVE, livez), Route("/readyz", readyz), Route("/metrics", metrics)]
+    every: list[BaseRoute] = [Route(LIVE, livez), Route("/readyz", readyz), Route("/metrics", metrics)]
     hosts = frozenset(host.lower() for host in allowed_hosts) | {"localhost"}
-    return Starlette(routes=routes, middleware=[Middleware(AllowedHosts, hosts=hosts)])
+    around = [Middleware(AllowedHosts, hosts=hosts)]
+    if gate is None:
+        return Starlette(routes=every, middleware=around)
+    return Starlette(
+        routes=[*every, *sign_in_routes(), *routes],
+        middleware=[*around, Middleware(AccessControl, gate=gate)],
+        exception_handlers={HTTPException: refuse},
+    )
 
 
 def version() -> str:
@@ -301,7 +318,11 @@ _STOP_S = 1.0
 class WebServer:
     """Listens from `start` on; a context manager."""
 
-    def __init__(self, app: ASGIApp, bind: str, port: int, bounds: ServerBounds = DEFAULTS) -> None:
+    def __init__(
+        self, app: ASGIApp, bind: str, port: int, bounds: ServerBounds = DEFAULTS, tls: ssl.SSLContext | None = None
+    ) -> None:
+        """``tls``: it answers over TLS."""
+        self.scheme = "http" if tls is None else "https"
         self._socket = _listen(bind, port)
         config = uvicorn.Config(
             RequestLimiter(app, bounds),
@@ -312,6 +333,9 @@ class WebServer:
             timeout_graceful_shutdown=1,
             h11_max_incomplete_event_size=bounds.head_bytes,
             server_header=False,
+            proxy_headers=False,  # else any client on this machine would name its own address
+            loop="auto" if tls is None else BOUNDED_LOOP,
+            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
         )
         self._server = uvicorn.Server(config)
         self._thread = thread(WEB, partial(self._server.run, sockets=[self._socket]))
