@@ -101,8 +101,12 @@ class AccessGate:
         return own_origins(request, self.settings.url, through_proxy=is_from(request.scope, self.proxies))
 
     def browser_cookie(self, request: Request) -> str:
-        """The cookie that a browser's forms are tied to: its session, else that of a visitor; empty for none."""
-        return cookie_of(request, self.session_cookie) or cookie_of(request, self.visitor_cookie)
+        """The cookie that a browser's forms are tied to: its session, else that of a visitor; empty for none.
+
+        A session's cookie counts only while there is that session: a browser holds any other that it was given.
+        """
+        own: str = getattr(request.state, "session", "")
+        return own or cookie_of(request, self.visitor_cookie)
 
     def _bearer(self, request: Request) -> SignedInPerson:
         value = request.headers["authorization"]
@@ -114,11 +118,15 @@ class AccessGate:
     def _of_session(self, request: Request) -> SignedInPerson | None:
         cookie = cookie_of(request, self.session_cookie)
         session = self.sessions.find(cookie, self.clock().monotonic_ms) if cookie else None
-        if session is None or not session.credential:
-            return None if session is None else session.person
+        if session is None:
+            return None
+        request.state.session = cookie
+        if not session.credential:
+            return session.person
         entry = None if self.tokens is None else self.tokens.still(session.credential, self.clock().wall_ms)
         if entry is None:  # the token was taken back, or has expired
             self.sessions.end(cookie)
+            request.state.session = ""
             return None
         return entry.person
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import joserfc.jwt
 from authlib.integrations.httpx_client import OAuth2Client
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
@@ -48,7 +48,7 @@ class OidcProvider:
         self._settings = settings
         self._secret = secret
         self._redirect = url + CALLBACK
-        self._timeout = httpx.Timeout(settings.timeout_ms / 1_000)
+        self._timeout = httpx2.Timeout(settings.timeout_ms / 1_000)
         self._lock = threading.Lock()
         self._metadata: Mapping[str, Any] = {}
         self._keys: KeySet | None = None
@@ -192,7 +192,7 @@ class OidcProvider:
         deadline, content = time.monotonic() + self._settings.timeout_ms / 1_000, b""
         try:
             with (
-                httpx.Client(timeout=self._timeout, follow_redirects=False, trust_env=False) as client,
+                httpx2.Client(timeout=self._timeout, follow_redirects=False, trust_env=False) as client,
                 client.stream("GET", url) as answer,
             ):
                 answer.raise_for_status()
@@ -200,8 +200,8 @@ class OidcProvider:
                     content += part
                     if len(content) > _MOST_BYTES or time.monotonic() > deadline:
                         raise _failed("the issuer's answer is too large or too slow", status=502)
-                document = httpx.Response(200, content=content).json()
-        except (httpx.HTTPError, ValueError) as error:
+                document = httpx2.Response(200, content=content).json()
+        except (httpx2.HTTPError, ValueError) as error:
             raise _failed(f"the issuer does not answer ({type(error).__name__})", status=502) from error
         if not isinstance(document, dict):
             raise _failed("the issuer's answer is no JSON object", status=502)

@@ -17,6 +17,8 @@ from agent.web.access.refusals import AccessRefused
 SAFE = frozenset(("GET", "HEAD"))
 """Methods that change nothing."""
 METHODS = SAFE | {"POST"}
+MOST_HEAD = 16_384
+"""Bytes of all headers."""
 MOST_BODY = 65_536
 """Bytes of a body."""
 BODY_S = 5.0
@@ -31,9 +33,14 @@ def check_headers(request: Request) -> None:
     """Refuses methods that nothing here has, and headers that are sent twice with two meanings."""
     if request.method not in METHODS:
         raise AccessRefused(405, f"{request.method} is no method of this server", headers={"allow": "GET, HEAD, POST"})
+    if sum(len(name) + len(value) for name, value in request.scope["headers"]) > MOST_HEAD:
+        raise AccessRefused(431, f"the headers have more than {MOST_HEAD:,} bytes")
     for name in _ONCE:
         if len(request.headers.getlist(name)) > 1:
             raise AccessRefused(400, f"the header {name} is sent more than once")
+    if "transfer-encoding" in request.headers and "content-length" in request.headers:
+        # A proxy in front may go by the other one, and take the rest for the next person's request.
+        raise AccessRefused(400, "the body has two lengths", headers={"connection": "close"})
 
 
 def check_origin(request: Request, origins: Sequence[str]) -> None:
