@@ -140,7 +140,7 @@ class CertificateSettings(RoleSettings):
 
 
 class AuthSettings(BaseModel):
-    """Who may sign in; without any of these everyone on this machine may look, and nothing can be written."""
+    """How people sign in; without any of these every user of this machine may look, and nothing can be written."""
 
     model_config = _STRICT
 
@@ -195,7 +195,7 @@ class HttpSettings(BaseModel):
         if self.enabled and self.pages and not is_loopback(self.bind) and not self.auth.is_set:
             raise SettingMistake(
                 "bind",
-                f"{self.bind} can be reached from other machines, and nothing says who may sign in; set"
+                f"other machines reach {self.bind}, and no way to sign in is set; set"
                 " http.auth.tokens_file (rackwise token new), http.auth.oidc, http.auth.proxy or"
                 " http.auth.certificates, or http.pages false for health and metrics alone, or bind 127.0.0.1",
             )
@@ -220,7 +220,9 @@ def _check_issuer(issuer: str) -> None:
     if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment or "@" in parts.netloc:
         raise SettingMistake("issuer", "it is no URL of an issuer; write it as https://login.example.org")
     if parts.scheme == "http" and not is_loopback(host):
-        raise SettingMistake("issuer", "it is plain http, so anyone on the way could sign in as anyone; use https")
+        raise SettingMistake(
+            "issuer", "it is plain http, so any machine on the way could sign in under any name; use https"
+        )
 
 
 def _origin_of(url: str) -> str:

@@ -46,11 +46,11 @@ def new(
     file: File = None,
 ) -> None:
     """Make a token and print it, this once; its hash goes into the file of tokens, or is shown where there is none."""
-    from agent.web.access.person import Role
+    from agent.web.access.person import AccessRole
     from agent.web.access.token_file import append_entry, new_token
 
     path = file or _file(source)
-    token, entry = new_token(name, Role(role.value), _until_ms(expires))
+    token, entry = new_token(name, AccessRole(role.value), _until_ms(expires))
     if path is None:
         say("no file of tokens is set (http.auth.tokens_file, --file); this is the line for it:")
         say(f"  {entry.line()}")

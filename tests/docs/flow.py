@@ -59,7 +59,7 @@ SECTIONS = (
     ("what record writes, and what comes back from the pipeline", "pure", ("agent/telemetry",)),
     ("the stages outside of the loop", "pure", ("agent/simulate",)),
     ("explain and doctor", "pure", ("agent/explain",)),
-    ("around the line", "", ("agent", "agent/daemon", "agent/web", "agent/cli")),
+    ("around the line", "", ("agent", "agent/daemon", "agent/web", "agent/web/access", "agent/cli")),
     ("what commands print for machines", "types only", ("agent/cli/documents",)),
     ("assignors", "pure, usable alone", ("assignors", "assignors/optimal")),
     ("Kafka's assignors", "pure, usable alone", ("assignors/kafka", "assignors/cases")),

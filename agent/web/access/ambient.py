@@ -51,7 +51,10 @@ def is_in(address: str, networks: TrustedNetworks) -> bool:
 
 
 def proxied(request: Request, rules: ProxySettings, networks: TrustedNetworks) -> SignedInPerson | None:
-    """The person that a trusted proxy names; None where none is named, or the connection is no proxy's."""
+    """The person that a trusted proxy names; None where none is named, or the connection is no proxy's.
+
+    Raises AccessRefused for headers that name no one person.
+    """
     if not is_from(request.scope, networks):
         return None
     names, groups = request.headers.getlist(rules.name_header), request.headers.getlist(rules.role_header)
@@ -61,7 +64,7 @@ def proxied(request: Request, rules: ProxySettings, networks: TrustedNetworks) -
     if name is None or len(groups) > 1:
         raise AccessRefused(
             400,
-            f"the headers {rules.name_header} and {rules.role_header} name no one person",
+            f"the headers {rules.name_header} and {rules.role_header} do not name one person",
             why="each is sent once, with a short visible text",
             todo="Have the proxy remove these headers from what clients send.",
         )
@@ -70,7 +73,7 @@ def proxied(request: Request, rules: ProxySettings, networks: TrustedNetworks) -
 
 
 def certified(scope: Scope, rules: RoleSettings, now_s: float) -> SignedInPerson | None:
-    """The person of the connection's client certificate; None without one."""
+    """The person of the connection's client certificate; None without one. Raises AccessRefused once it has ended."""
     certificate = scope.get(CERTIFICATE)
     if not certificate or rules.is_empty:
         return None

@@ -18,7 +18,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent.web.access.gate import AccessGate
-from agent.web.access.person import Role, SignedInPerson, SignInWay, not_allowed, person_of
+from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, not_allowed, person_of
 from agent.web.access.refusals import AccessRefused, is_for_browser, refusal_answer
 from agent.web.access.request_checks import (
     JSON,
@@ -102,7 +102,7 @@ class AccessControl:
         path, person = request.url.path, person_of(request)
         if path in _OPEN or path.startswith(STATIC):
             return None
-        role = Role.VIEW if request.method in SAFE else Role.APPROVE
+        role = AccessRole.VIEW if request.method in SAFE else AccessRole.APPROVE
         if person.may(role):
             return None
         if not person.signed_in and request.method in SAFE and is_for_browser(request):

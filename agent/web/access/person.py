@@ -22,7 +22,7 @@ MOST_NAME = 128
 ANY = "*"
 
 
-class Role(StrEnum):
+class AccessRole(StrEnum):
     """What a person may do, the least first."""
 
     VIEW = "view"
@@ -49,7 +49,7 @@ class SignedInPerson(NamedTuple):
 
     name: str
     """As the journal names the person; empty for someone who is not signed in."""
-    roles: frozenset[Role]
+    roles: frozenset[AccessRole]
     via: SignInWay
 
     @property
@@ -57,27 +57,27 @@ class SignedInPerson(NamedTuple):
         """Whether it is known who asks."""
         return self.via is not SignInWay.NONE
 
-    def may(self, role: Role) -> bool:
+    def may(self, role: AccessRole) -> bool:
         """Whether the person has that role."""
         return role in self.roles
 
 
 NO_ONE = SignedInPerson("", frozenset(), SignInWay.NONE)
 """Not signed in where people sign in: sees nothing."""
-VIEWER = SignedInPerson("", frozenset((Role.VIEW,)), SignInWay.NONE)
+VIEWER = SignedInPerson("", frozenset((AccessRole.VIEW,)), SignInWay.NONE)
 """Everyone on the machine, where the server listens on loopback and no sign-in is set."""
 
 
-def up_to(role: Role | None) -> frozenset[Role]:
+def up_to(role: AccessRole | None) -> frozenset[AccessRole]:
     """A role with those that it includes; none for None."""
-    every = list(Role)
+    every = list(AccessRole)
     return frozenset() if role is None else frozenset(every[: every.index(role) + 1])
 
 
-def roles_of(values: Iterable[str], rules: RoleSettings) -> frozenset[Role]:
+def roles_of(values: Iterable[str], rules: RoleSettings) -> frozenset[AccessRole]:
     """The roles of someone with these values, such as groups."""
     held = {*values, ANY}
-    lists = ((Role.OPERATE, rules.operate), (Role.APPROVE, rules.approve), (Role.VIEW, rules.view))
+    lists = ((AccessRole.OPERATE, rules.operate), (AccessRole.APPROVE, rules.approve), (AccessRole.VIEW, rules.view))
     return up_to(next((role for role, wanted in lists if held.intersection(wanted)), None))
 
 
@@ -96,7 +96,7 @@ def person_of(request: Request) -> SignedInPerson:
     return cast("SignedInPerson", getattr(request.state, "person", NO_ONE))
 
 
-def require(role: Role) -> Callable[[Request], SignedInPerson]:
+def require(role: AccessRole) -> Callable[[Request], SignedInPerson]:
     """A check for routes: the person, or AccessRefused. As ``Depends(require(role))`` or ``require(role)(request)``."""
 
     def check(request: Request) -> SignedInPerson:
@@ -108,13 +108,13 @@ def require(role: Role) -> Callable[[Request], SignedInPerson]:
     return check
 
 
-def not_allowed(person: SignedInPerson, role: Role) -> AccessRefused:
+def not_allowed(person: SignedInPerson, role: AccessRole) -> AccessRefused:
     """The refusal where a person lacks a role: 401 where signing in may help, else 403."""
-    if not person.signed_in and person.may(Role.VIEW):
+    if not person.signed_in and person.may(AccessRole.VIEW):
         return AccessRefused(
             403,
             "No sign-in is set up, so nothing can be written",
-            why="everyone on this machine may look, and it is not known who asks",
+            why="every user of this machine may look, and none of them is known by name",
             todo="Set http.auth.tokens_file (rackwise token new), or use the command line.",
         )
     if not person.signed_in:
@@ -122,6 +122,6 @@ def not_allowed(person: SignedInPerson, role: Role) -> AccessRefused:
     return AccessRefused(
         403,
         f"{person.name} lacks the role {role.value}",
-        why=f"roles of {person.name}: {', '.join(one for one in Role if one in person.roles) or 'none'}",
+        why=f"roles of {person.name}: {', '.join(one for one in AccessRole if one in person.roles) or 'none'}",
         todo="Ask an administrator of rackwise for the role (docs/access.md).",
     )

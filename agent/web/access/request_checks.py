@@ -30,7 +30,7 @@ _EMBEDDED = frozenset(("iframe", "frame", "object", "embed"))
 
 
 def check_headers(request: Request) -> None:
-    """Refuses methods that nothing here has, and headers that are sent twice with two meanings."""
+    """Checks the method, and that no header has two meanings. Raises AccessRefused."""
     if request.method not in METHODS:
         raise AccessRefused(405, f"{request.method} is no method of this server", headers={"allow": "GET, HEAD, POST"})
     if sum(len(name) + len(value) for name, value in request.scope["headers"]) > MOST_HEAD:
@@ -44,7 +44,7 @@ def check_headers(request: Request) -> None:
 
 
 def check_origin(request: Request, origins: Sequence[str]) -> None:
-    """Refuses what a page of another site makes a browser send, except for a plain link to here."""
+    """Lets a page of another site do no more than link to here. Raises AccessRefused."""
     site = request.headers.get("sec-fetch-site", "")
     foreign = site not in ("", "same-origin", "none")
     if request.method in SAFE:
@@ -75,7 +75,7 @@ def media_type(request: Request) -> str:
 
 
 async def read_body(request: Request, receive: Receive) -> bytes:
-    """The whole body. Refuses other types than JSON and forms, and a body that is too large or too slow."""
+    """The whole body. Raises AccessRefused for types other than JSON and forms, and what is too large or too slow."""
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length[:12]) > MOST_BODY:
         raise _too_large()
@@ -119,7 +119,7 @@ def replayed(body: bytes, receive: Receive) -> Receive:
 
 
 def form_fields(request: Request, body: bytes) -> dict[str, str]:
-    """The fields of a form, each once; empty where the body is none. Refuses a field that is sent twice."""
+    """The fields of a form, each once; empty where the body is none. Raises AccessRefused for a field sent twice."""
     if media_type(request) != FORM:
         return {}
     try:
@@ -133,7 +133,7 @@ def form_fields(request: Request, body: bytes) -> dict[str, str]:
 
 
 def cookie_of(request: Request, name: str) -> str:
-    """The value of one cookie; empty for none. Refuses one that is sent twice: another site of the domain set one."""
+    """The value of one cookie; empty for none. Raises AccessRefused for one sent twice: another site set one."""
     pairs = [pair.strip() for header in request.headers.getlist("cookie") for pair in header.split(";")]
     values = [value for key, _, value in (pair.partition("=") for pair in pairs) if key == name]
     if len(values) > 1:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from agent.act.own_files import check_secret, reason_of
 from agent.errors import BadInput, ConfigError
-from agent.web.access.person import Role, SignedInPerson, SignInWay, person_name, up_to
+from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, person_name, up_to
 from config.plain_file import open_plain
 from config.yaml_file import yaml_value
 
@@ -40,7 +40,7 @@ class TokenEntry(NamedTuple):
     """One line of the file."""
 
     name: str
-    role: Role
+    role: AccessRole
     hashed: str
     """Salt and hash, ``<32 hex digits>:<64 hex digits>``; also names the entry."""
     expires_ms: int | None = None
@@ -57,7 +57,7 @@ class TokenEntry(NamedTuple):
         return f'- {{name: "{self.name}", role: {self.role.value}, hash: "{self.hashed}"{until}}}'
 
 
-def new_token(name: str, role: Role, expires_ms: int | None) -> tuple[str, TokenEntry]:
+def new_token(name: str, role: AccessRole, expires_ms: int | None) -> tuple[str, TokenEntry]:
     """A token and its entry. Raises BadInput for what is no name."""
     known = person_name(name)
     if known is None or known != name or not re.fullmatch(r"[^\s\"\\,{}\[\]]+", name):
@@ -180,11 +180,11 @@ def _entry(row: Any, number: int) -> TokenEntry:
     name = person_name(row["name"])
     if name is None or name != row["name"]:
         raise ValueError(f"the name of entry {number} is no short visible text")
-    if row["role"] not in [*Role]:
-        raise ValueError(f"the role of entry {number} is none of {', '.join(Role)}")
+    if row["role"] not in [*AccessRole]:
+        raise ValueError(f"the role of entry {number} is none of {', '.join(AccessRole)}")
     if not isinstance(row["hash"], str) or not _HASH.fullmatch(row["hash"]):
         raise ValueError(f"the hash of entry {number} is none that rackwise token new writes")
-    return TokenEntry(name, Role(row["role"]), row["hash"], _expiry(row.get("expires"), number))
+    return TokenEntry(name, AccessRole(row["role"]), row["hash"], _expiry(row.get("expires"), number))
 
 
 def _expiry(value: Any, number: int) -> int | None:

@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute, Route
 
 from agent.web.access.gate import AccessGate, hosts_of, make_gate
 from agent.web.access.middleware import csrf_token
-from agent.web.access.person import Role, person_of, require
+from agent.web.access.person import AccessRole, person_of, require
 from agent.web.access.refusals import pages
 from agent.web.access.tls import tls_context
 from agent.web.access.token_file import append_entry, new_token
@@ -140,7 +140,7 @@ def routes_of(site: list[Site]) -> list[BaseRoute]:
         ).render(name=person.name, csrf=csrf_token(request))
         return HTMLResponse(shown)
 
-    def act(role: Role) -> Any:
+    def act(role: AccessRole) -> Any:
         async def route(request: Request) -> Response:
             person = require(role)(request)
             body = await request.body()
@@ -153,8 +153,8 @@ def routes_of(site: list[Site]) -> list[BaseRoute]:
         Route("/", page),
         Route("/groups", page),
         Route("/api/v1/whoami", lambda request: JSONResponse({"name": person_of(request).name})),
-        Route(PLAN, act(Role.APPROVE), methods=["POST"]),
-        Route(PAUSE, act(Role.OPERATE), methods=["POST"]),
+        Route(PLAN, act(AccessRole.APPROVE), methods=["POST"]),
+        Route(PAUSE, act(AccessRole.OPERATE), methods=["POST"]),
         Route("/static/page.css", lambda _: Response("p{}", media_type="text/css")),
     ]
 
@@ -164,8 +164,8 @@ def site(folder: Path, settings: dict[str, Any] | None = None, bounds: ServerBou
     """A running server; people: vic views, ann approves, opa operates, old has an expired token."""
     file, tokens = folder / "tokens.yaml", {}
     for name, role, expires in (
-        ("vic", Role.VIEW, None), ("ann", Role.APPROVE, None),
-        ("opa", Role.OPERATE, None), ("old", Role.OPERATE, 1_000),
+        ("vic", AccessRole.VIEW, None), ("ann", AccessRole.APPROVE, None),
+        ("opa", AccessRole.OPERATE, None), ("old", AccessRole.OPERATE, 1_000),
     ):  # fmt: skip
         tokens[name], entry = new_token(name, role, expires)
         append_entry(file, entry)

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from agent.web.access.attempts import BURST, REFILL_S, FailedSignIns
-from agent.web.access.person import Role, SignedInPerson, SignInWay, person_name, roles_of, up_to
+from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, person_name, roles_of, up_to
 from agent.web.access.request_checks import local_path
 from agent.web.access.sessions import MOST, MOST_EACH, FormTokens, SessionStore
 from config.http_settings import RoleSettings
 from tests.web.access.site import FORM, PLAN, Site, csrf_in, fresh_address, site
 
-ANN = SignedInPerson("ann", up_to(Role.APPROVE), SignInWay.TOKEN)
+ANN = SignedInPerson("ann", up_to(AccessRole.APPROVE), SignInWay.TOKEN)
 
 
 @pytest.fixture(scope="module")
@@ -218,9 +218,9 @@ def test_names_are_short_and_plainly_visible(text: object, name: str | None) -> 
 
 def test_a_role_includes_those_before_it() -> None:
     rules = RoleSettings(view=("*",), approve=("kafka",), operate=("ops",))
-    assert roles_of(["ops"], rules) == set(Role)
-    assert roles_of(["kafka", "x"], rules) == {Role.VIEW, Role.APPROVE}
-    assert roles_of([], rules) == {Role.VIEW}
+    assert roles_of(["ops"], rules) == set(AccessRole)
+    assert roles_of(["kafka", "x"], rules) == {AccessRole.VIEW, AccessRole.APPROVE}
+    assert roles_of([], rules) == {AccessRole.VIEW}
     assert roles_of(["*"], RoleSettings(approve=("kafka",))) == set()
 
 

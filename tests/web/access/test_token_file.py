@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agent.errors import BadInput, ConfigError
-from agent.web.access.person import Role, up_to
+from agent.web.access.person import AccessRole, up_to
 from agent.web.access.token_file import TokenDirectory, append_entry, entries_in, new_token, read_entries
 
 HASH = "0" * 32 + ":" + "1" * 64
@@ -16,13 +16,13 @@ HASH = "0" * 32 + ":" + "1" * 64
 
 def test_a_token_counts_with_its_name_and_role_until_it_expires(tmp_path: Path) -> None:
     file = tmp_path / "tokens.yaml"
-    token, entry = new_token("ann", Role.APPROVE, 1_900_000_000_000)
+    token, entry = new_token("ann", AccessRole.APPROVE, 1_900_000_000_000)
     append_entry(file, entry)
     directory = TokenDirectory(file)
     found = directory.entry_of(token, 1_800_000_000_000)
     assert found is not None
     assert found.person.name == "ann"
-    assert found.person.roles == up_to(Role.APPROVE)
+    assert found.person.roles == up_to(AccessRole.APPROVE)
     assert directory.entry_of(token, 1_900_000_000_000) is None
     assert directory.entry_of(token[:-1], 0) is directory.entry_of("", 0) is directory.entry_of("ß" * 50, 0) is None
 
@@ -33,7 +33,7 @@ def test_the_file_holds_no_token_and_is_its_owner_s_alone(tmp_path: Path) -> Non
     try:
         tokens = []
         for name in ("ann", "bob"):
-            token, entry = new_token(name, Role.VIEW, None)
+            token, entry = new_token(name, AccessRole.VIEW, None)
             append_entry(file, entry)
             tokens.append(token)
     finally:
@@ -46,7 +46,7 @@ def test_the_file_holds_no_token_and_is_its_owner_s_alone(tmp_path: Path) -> Non
 
 
 def test_the_same_token_twice_has_two_hashes() -> None:
-    assert len({new_token("ann", Role.VIEW, None)[1].hashed for _ in range(10)}) == 10
+    assert len({new_token("ann", AccessRole.VIEW, None)[1].hashed for _ in range(10)}) == 10
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_nothing_is_added_to_a_file_that_others_may_read(tmp_path: Path) -> None
     file.write_text("[]")
     file.chmod(0o644)
     with pytest.raises(ConfigError, match="chmod 600"):
-        append_entry(file, new_token("ann", Role.VIEW, None)[1])
+        append_entry(file, new_token("ann", AccessRole.VIEW, None)[1])
     assert file.read_text() == "[]"
 
 
@@ -108,10 +108,10 @@ def test_nothing_is_added_to_a_file_that_others_may_read(tmp_path: Path) -> None
 )
 def test_a_name_that_a_line_cannot_hold_gets_no_token(name: str) -> None:
     with pytest.raises(BadInput):
-        new_token(name, Role.VIEW, None)
+        new_token(name, AccessRole.VIEW, None)
 
 
 @pytest.mark.parametrize("name", ["ann", "ann@example.org", "o'neill", "#ann", "-ann", "yes", "1", "änne", "<script>"])
 def test_every_other_name_is_read_back_as_it_is(name: str) -> None:
-    _, entry = new_token(name, Role.OPERATE, 1_900_000_000_000)
+    _, entry = new_token(name, AccessRole.OPERATE, 1_900_000_000_000)
     assert entries_in(entry.line().encode()) == (entry,)
