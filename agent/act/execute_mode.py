@@ -95,10 +95,11 @@ def hand_over(  # noqa: PLR0917 (what is handed over, and when)
         throttle_bytes_per_s=allow.throttle_bytes_per_s,
         max_moves=allow.max_moves,
         begin_by_ms=begin_by_ms,
+        begins=allow.attempt,
     )
     if (why := too_large_reason(plan_size(plan))) is not None:
         raise InvalidProposalError(f"{proposal.id}: {why}")
-    executor.accept(plan._replace(proposal_id=allow.plan or proposal.id, order=now_ms))
+    executor.accept(plan._replace(order=now_ms))
     sentence = f"begun: {counted(len(plan.targets), 'partition')}, approved by {allow.by}"
     return Outcome(proposal.id, done=True, sentence=sentence)
 

@@ -203,9 +203,9 @@ def throttles(context: DoctorContext) -> CheckCoverage:
         *_hidden_topics(snapshot),
     )
     set_now = [
-        subject
-        for subject in idle_throttles(snapshot)
-        if not (subject.startswith("topic/") and limits.excludes_topic(subject.removeprefix("topic/")))
+        str(resource.subject)
+        for resource in idle_throttles(snapshot)
+        if resource.topic is None or not limits.excludes_topic(resource.topic)
     ]
     once = ""
     if set_now:

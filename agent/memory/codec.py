@@ -60,7 +60,7 @@ def memory_to_json(memory: Memory) -> str:
         "brokers": {str(broker): seen for broker, seen in memory.brokers.items()},
         "replica_lists": list(lists),
         "topics": topics,
-        "changes": memory.changes,
+        "changes": [change._replace(subject=str(change.subject)) for change in memory.changes],
         "reassignments": [[*tp, *running] for tp, running in memory.reassignments.items()],
         "own_reassignments": sorted(memory.own_reassignments),
         "widened": [[*tp, replicas] for tp, replicas in memory.widened.items()],
@@ -231,9 +231,11 @@ def _nth(lists: tuple[Replicas, ...], index: int) -> Replicas:
     return lists[index]
 
 
-def _change(cause: str, *row: Any) -> RackChange:
-    change = RackChange(ChangeCause(cause), *row)
-    if not change.examples or (change.cause is ChangeCause.RELABELLED and not _BROKER.fullmatch(change.subject)):
+def _change(cause: str, subject: str, *row: Any) -> RackChange:
+    relabelled = ChangeCause(cause) is ChangeCause.RELABELLED
+    of = int(subject) if relabelled and _BROKER.fullmatch(subject) else subject
+    change = RackChange(ChangeCause(cause), of, *row)
+    if not change.examples or isinstance(of, int) is not relabelled:
         raise ValueError("a change of racks without a broker or an example")
     rows = tuple(PartitionChange(TopicPartition(*tp), before, after) for tp, before, after in change.examples)
     return change._replace(examples=rows)

@@ -267,7 +267,10 @@ def remember(
         widened=widened,
         rebalancing=_rebalancing(memory, snapshot),
         streams=_streams(memory, snapshot),
-        throttles={subject: memory.throttles.get(subject, now_ms) for subject in idle_throttles(snapshot)},
+        throttles={
+            subject: memory.throttles.get(subject, now_ms)
+            for subject in (str(resource.subject) for resource in idle_throttles(snapshot))
+        },
         acts={subject: at for subject, at in memory.acts.items() if now_ms - at <= ACTS_KEPT_MS},
         rate_bases=next_rate_bases(memory, snapshot),
         size_base=next_size_base(memory, snapshot),

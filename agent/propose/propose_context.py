@@ -171,9 +171,9 @@ _OF_REPLICAS = (ProposalKind.REASSIGN, ProposalKind.LEADERS)
 def with_absences(proposals: tuple[Proposal, ...], context: ProposeContext) -> tuple[Proposal, ...]:
     """The same proposals; those that touch an absent broker name it at the end of their sentence."""
     found = {
-        int(finding.subject.name): finding
+        finding.broker: finding
         for finding in context.detection.findings
-        if finding.reason is FindingReason.BROKER_ABSENT
+        if finding.reason is FindingReason.BROKER_ABSENT and finding.broker is not None
     }
     if not found:
         return proposals

@@ -70,7 +70,7 @@ class RackChange(NamedTuple):
     """Partitions whose replica racks changed for one cause; kept for a while, for display."""
 
     cause: ChangeCause
-    subject: str
+    subject: int | str
     """The broker's id when it was relabelled, else the topic."""
     at_ms: int
     """Epoch milliseconds of the look that saw it."""

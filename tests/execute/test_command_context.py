@@ -12,7 +12,7 @@ from agent.journal.commands import CommandVerb, OperatorCommand
 from agent.journal.triggers import TriggerEffect, TriggerEntry, TriggerExpectation, intent
 from agent.values.journal import JournalState
 from agent.values.limits import Limits
-from agent.values.reassignment import PlanState, ReassignmentPlan
+from agent.values.reassignment import PlanState, ReassignmentPlan, attempt
 from tests.guard.acting import approval, only
 from tests.guard.test_judge import shared
 from tests.journals import journal
@@ -45,7 +45,7 @@ def context(
     return CommandContext(
         view or {},
         {MOVE.id: MOVE} if standing else {},
-        tuple(ReassignmentPlan(name, (), state) for name, state in plans),
+        tuple(ReassignmentPlan(name, (), state, attempt=attempt(name).number) for name, state in plans),
         LIMITS,
         NOW_MS,
         lambda _proposal, _view: None,

@@ -54,7 +54,7 @@ from agent.journal.leader import leader_in
 from agent.values.journal import JournalState, JournalWrite
 from agent.values.limits import Limits
 from agent.values.proposal import Proposal
-from agent.values.reassignment import ReassignmentPlan, attempt, rollback_name, rolled_back_plan
+from agent.values.reassignment import PlanAttempt, ReassignmentPlan, attempt, rollback_name, rolled_back_plan
 from agent.values.typed_json import UnreadableError
 
 _PAUSING = (CommandVerb.PAUSE, CommandVerb.RESUME)
@@ -226,7 +226,7 @@ def _words_again(name: str, asked: list[CommandAnswered], view: JournalState, va
         if command.verb is CommandVerb.ROLLBACK and attempt(name).of != attempt(command.proposal_id or "").of:
             continue  # the way back that was promised: it was accepted
         if command.verb is CommandVerb.ROLLBACK and _missed(plan, view):
-            if (way := _way(one, plan, rollback_name(name), view, valid_ms)) is not None:
+            if (way := _way(one, plan, PlanAttempt(rollback_name(name)), view, valid_ms)) is not None:
                 yield way
             continue
         command_again = CommandReceived(_WORDS[command.verb], name, command.who, command.id)
@@ -260,7 +260,7 @@ def _missed(plan: ReassignmentPlan, view: JournalState) -> bool:
 def _way_again(one: CommandAnswered, name: str, view: JournalState, valid_ms: int) -> PlanAccepted | None:
     """The way back that was promised, where it was not accepted yet."""
     plan = _forth(one, name, view)
-    return None if plan is None else _way(one, plan, name, view, valid_ms)
+    return None if plan is None else _way(one, plan, attempt(name), view, valid_ms)
 
 
 def _forth(one: CommandAnswered, name: str, view: JournalState) -> ReassignmentPlan | None:
@@ -270,9 +270,9 @@ def _forth(one: CommandAnswered, name: str, view: JournalState) -> ReassignmentP
 
 
 def _way(
-    one: CommandAnswered, plan: ReassignmentPlan, name: str, view: JournalState, valid_ms: int
+    one: CommandAnswered, plan: ReassignmentPlan, begins: PlanAttempt, view: JournalState, valid_ms: int
 ) -> PlanAccepted | None:
-    way = plan_commands.rollback_plan(plan, one.command, view, name, one.answer.at_ms + valid_ms)
+    way = plan_commands.rollback_plan(plan, one.command, view, begins, one.answer.at_ms + valid_ms)
     return PlanAccepted(way) if way.targets else None
 
 
