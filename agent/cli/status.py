@@ -10,8 +10,6 @@ from agent.cli.output import NAMES_SHOWN, OutputFormat, chosen, emit, emit_gap, 
 from config.foreign_text import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from agent.cli.documents.cluster import FindingDocument, GapDocument, RackBrokers, UnknownGroups, WorstGroup
     from agent.cli.documents.groups import MoneyDocument
     from agent.simulate.evaluation import StageEvaluation
@@ -89,7 +87,7 @@ def status(source: options.SettingsOptions, given: options.LookOptions) -> None:
     session.leave(look, gaps=session.unnamed(look.snapshot.gaps, shown))
 
 
-def _cells(look: StageEvaluation, numbers: Mapping[str, Any], *, every: bool) -> dict[str, Any]:
+def _cells(look: StageEvaluation, numbers: dict[str, Any], *, every: bool) -> dict[str, Any]:
     """The numbers as cells of a table."""
     from agent.cli import tables
     from agent.cli.running_agents import agent_line
@@ -138,7 +136,7 @@ def _numbers(look: StageEvaluation) -> dict[str, Any]:
     }
 
 
-def status_document(look: StageEvaluation, numbers: Mapping[str, Any]) -> StatusDocument:
+def status_document(look: StageEvaluation, numbers: dict[str, Any]) -> StatusDocument:
     """The whole status as one document."""
     from agent.cli.views import UNKNOWN, findings
     from agent.cli.views_money import money, unknown_groups, worst_groups

@@ -29,9 +29,8 @@ class BrokerRacks(NamedTuple):
     steady_room: RackRoom
     """Room for replicas on brokers that hold still only."""
     unsteady: frozenset[int]
-    shown: Mapping[int, str]
-    """Broker -> ``broker.rack``, as clients see it. Absent brokers and those whose rack only a locator knows are left
-    out."""
+    metadata_racks: Mapping[int, str]
+    """Broker -> ``broker.rack``, as clients see it in Metadata; without absent brokers and racks of locators alone."""
     racks: tuple[str, ...]
     """Every known rack, sorted."""
     selector: bool | None

@@ -163,8 +163,7 @@ def _text(value: Mapping[str, Any]) -> bytes:
 
 def _plan(entry: Entry, parts: Sequence[Entry]) -> ReassignmentPlan:
     name = entry.key.partition("/")[2]
-    unsaid = {"targets": [], "dropped": 0, "attempt": attempt(name).number}
-    plan = from_json(ReassignmentPlan, {**entry.value, **unsaid})
+    plan = from_json(ReassignmentPlan, {**entry.value, "targets": [], "dropped": 0, "attempt": attempt(name).number})
     manifest = from_json(TargetManifest, entry.value)
     if plan.proposal_id != name:
         raise UnreadableError(f"the record of plan {name[:80]} is of another plan")

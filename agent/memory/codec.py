@@ -67,7 +67,7 @@ def memory_to_json(memory: Memory) -> str:
         "streams": {name: _streams(known) for name, known in memory.streams.items()},
         "rate_bases": [_rate_base(base) for base in memory.rate_bases],
         "size_base": memory.size_base and _rate_base(memory.size_base),
-        "foretold": memory.foretold,
+        "foretold": memory.predictions,
     }
     return json.dumps(value, separators=(",", ":"), sort_keys=True)
 
@@ -221,7 +221,7 @@ def _memory(value: _Json) -> Memory:
         streams={name: _read_streams(row) for name, row in written.streams.items()},
         rate_bases=tuple(_read_rate_base(*row) for row in written.rate_bases),
         size_base=None if written.size_base is None else _read_rate_base(*written.size_base),
-        foretold={name: PredictionMemory(*row) for name, row in written.foretold.items()},
+        predictions={name: PredictionMemory(*row) for name, row in written.foretold.items()},
     )
 
 

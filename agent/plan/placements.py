@@ -195,14 +195,16 @@ def _wanted(context: PlanContext) -> tuple[list[TopicRepair], Skipped]:
             continue
         skipped += [(finding.id, Unplanned.HELD) for finding in findings if finding.held]
         answers = addressed_findings(f for f in findings if not f.held)
+        if answers is None:
+            continue
         mine: list[PartitionState] = []
-        for state in topic.partitions if answers is not None else ():
+        for state in topic.partitions:
             why = _why_not(state, snapshot, sure, context.held)
             if why is None:
                 mine.append(state)
             else:
                 skipped.append((f"topic/{state.id}", why))
-        if mine and answers is not None:
+        if mine:
             wanted.append(TopicRepair(name, tuple(mine), answers.ids))
     return wanted, skipped
 

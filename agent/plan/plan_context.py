@@ -138,5 +138,4 @@ def gone_brokers(found: FindingIndex) -> frozenset[int]:
 def _concerns(finding: Finding, broker: BrokerState) -> bool:
     if finding.broker is not None:
         return finding.broker == broker.id
-    kind, name = finding.subject
-    return kind == "rack" and broker.rack.state is RackState.KNOWN and name == broker.rack.name
+    return broker.rack.state is RackState.KNOWN and finding.subject == ("rack", broker.rack.name)

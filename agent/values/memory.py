@@ -208,7 +208,7 @@ class Memory:
     """At most two, oldest first."""
     size_base: RateBase | None = None
     """A look with sizes, from which the size of a record is learned."""
-    foretold: Mapping[str, PredictionMemory] = field(default_factory=dict)
+    predictions: Mapping[str, PredictionMemory] = field(default_factory=dict)
     """Group -> its last prediction, where a miss is detectable."""
     bytes_per_record: Mapping[str, float] = field(default_factory=dict)
     """Topic -> size on disk per record, as learned so far."""

@@ -103,11 +103,8 @@ def idle_throttles(snapshot: Snapshot) -> tuple[ThrottleResource, ...]:
         for name, topic in snapshot.topics.items()
         if (topic.leader_throttle is not None or topic.follower_throttle is not None) and name not in moving
     )
-    brokers = (
-        ThrottleResource(broker=broker)
-        for broker in snapshot.broker_configs
-        if not moving and broker_rates(snapshot, broker)
-    )
+    asked = () if moving else snapshot.broker_configs
+    brokers = (ThrottleResource(broker=broker) for broker in asked if broker_rates(snapshot, broker))
     return tuple(sorted([*topics, *brokers]))
 
 

@@ -93,7 +93,7 @@ class CommandEffects(NamedTuple):
     words: tuple[ExecutorInput, ...] = ()
     look_now: bool = False
     """True when something was approved or resumed, so that the next planning need not be waited for."""
-    unheard: bool = False
+    unanswered: bool = False
     """True when a command that is to stop something waits for the first planning."""
 
 
@@ -130,9 +130,9 @@ def apply_commands(  # noqa: PLR0917 (what is commanded, then what it is judged 
         if answer_to(view, one.id) is not None:
             continue
         if not full and _must_wait(one, room, behind=waits):
-            waits, total = True, total._replace(unheard=total.unheard or stops_something((one,)))
+            waits, total = True, total._replace(unanswered=total.unanswered or stops_something((one,)))
             continue
-        command, result, signed_ms = _obey_one(one, room, people)
+        command, result, signed_ms = _apply_one(one, room, people)
         result = _writable(result, now_ms)
         answer = LeaderAnswer(result.done, result.sentence, now_ms, result.plan, result.unknown, signed_ms, result.todo)
         # The position stays before what waits.
@@ -276,7 +276,7 @@ def _way(
     return PlanAccepted(way) if way.targets else None
 
 
-def _obey_one(
+def _apply_one(
     one: PendingCommand, room: CommandContext, people: OperatorKeys
 ) -> tuple[OperatorCommand, CommandDecision, int | None]:
     """The command as it is written down, what it comes to, and the time that was signed."""
