@@ -116,7 +116,7 @@ def state_of(view: JournalState, name: str) -> ProposalStatus:
 
 
 def _plan_state(plan: ReassignmentPlan, view: JournalState) -> ProposalStatus:
-    from agent.cli.records import plan_row
+    from agent.documents.journal import plan_row
     from agent.journal import plan_entries
     from agent.values.reassignment import PlanState
 

@@ -1,4 +1,4 @@
-"""``/livez``, ``/readyz`` and ``/metrics``: health as JSON and metrics for Prometheus, and the server's bounds.
+"""``/livez``, ``/readyz`` and ``/metrics``: health as JSON, metrics for Prometheus; the API; the server's bounds.
 
 Answers are made from the loop's last state, never from a broker. A request with an unknown Host is refused, against
 DNS rebinding.
@@ -29,7 +29,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -39,8 +39,10 @@ from agent.values.cycle import sentence
 from agent.values.progress import ExecuteState
 from agent.web.access.gate import AccessGate
 from agent.web.access.middleware import AccessControl, refuse
+from agent.web.access.refusals import AccessRefused
 from agent.web.access.sign_in import sign_in_routes
 from agent.web.access.tls import BOUNDED_LOOP, with_certificate
+from agent.web.agent_view import AgentView
 from agent.web.loop_state import HealthStatus, LoopState, live, ready
 from agent.web.metrics import RackwiseCollector, SeriesCaps
 from agent.web.money_metrics import label
@@ -189,12 +191,14 @@ def make_app(
     allowed_hosts: Iterable[str] = (),
     acting: Callable[[], ExecuteState | None] = lambda: None,
     gate: AccessGate | None = None,
+    view: AgentView | None = None,
     routes: Sequence[BaseRoute] = (),
 ) -> Starlette:
     """The ASGI application. ``fresh_ms`` is how old the last look may be, ``stall_ms`` how long no cycle may end.
 
     ``acting`` returns the present state of mode execute, so a lost leadership shows before the next look. ``gate``
-    decides about access to ``routes``, pages and API; without one there are health and metrics only.
+    decides about access to pages and API; without one the application is for health and metrics. ``view`` is read by
+    the API; without it there is none. ``routes`` are further pages.
     """
 
     def now() -> LoopState:
@@ -221,6 +225,8 @@ def make_app(
         return Response(encode(registry), media_type=None, headers={"content-type": content_type, **_HEADERS})
 
     every: list[BaseRoute] = [Route(LIVE, livez), Route("/readyz", readyz), Route("/metrics", metrics)]
+    if view is not None:
+        every.append(_api(view, clock))
     hosts = frozenset(host.lower() for host in allowed_hosts) | {"localhost"}
     around = [Middleware(AllowedHosts, hosts=hosts)]
     if gate is None:
@@ -230,6 +236,14 @@ def make_app(
         middleware=[*around, Middleware(AccessControl, gate=gate)],
         exception_handlers={HTTPException: refuse},
     )
+
+
+def _api(view: AgentView, clock: Clock) -> Mount:
+    from agent.web.api.application import PREFIX, RawSegments, make_api  # noqa: PLC0415 slow, and not needed for health
+
+    api = make_api(view, clock, version=version())
+    api.add_exception_handler(AccessRefused, refuse)
+    return Mount(PREFIX, app=RawSegments(api))
 
 
 def version() -> str:
