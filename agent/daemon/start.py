@@ -201,8 +201,8 @@ def _web(loaded: LoadedSettings, agent: AgentDaemon) -> WebServer:
         caps=SeriesCaps(groups=settings.metrics.top_groups, tasks=settings.metrics.top_tasks),
         allowed_hosts=hosts_of(http),
         acting=agent.acting_now,
-        view=agent_view(loaded, agent),
         gate=make_gate(http) if http.pages else None,
+        view=agent_view(loaded, agent) if http.pages else None,
     )
     return WebServer(app, http.bind, http.port, tls=tls_context(http.tls))
 
