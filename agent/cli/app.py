@@ -240,6 +240,16 @@ def main(
     _version_asked: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    _agent: Annotated[  # taken off the arguments before they are read, as is the next
+        str | None,
+        typer.Option(
+            "--agent", metavar="URL", help="Ask the API of this running agent, not the cluster; RACKWISE_AGENT."
+        ),
+    ] = None,
+    _token_file: Annotated[
+        str | None,
+        typer.Option("--agent-token-file", metavar="FILE", help="File with its token, or RACKWISE_AGENT_TOKEN."),
+    ] = None,
     _debug: Annotated[  # taken off the arguments before they are read, wherever it stands among them
         bool, typer.Option("--debug", help="Show the traceback of an error; RACKWISE_DEBUG=1 is the same.")
     ] = False,
