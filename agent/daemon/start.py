@@ -6,7 +6,7 @@ All that it opens is closed on every way out.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +17,13 @@ from confluent_kafka import KafkaError, KafkaException
 
 from agent.act.execute_mode import ExecuteMode
 from agent.act.lead.leadership import JournalLeadership
-from agent.act.own_files import journal_keys, people
+from agent.act.own_files import journal_keys, people, read_key_file
 from agent.daemon.daemon import AgentDaemon, LoopPace
 from agent.daemon.limits_from_settings import to_leadership_plan, to_limits, to_scope
 from agent.errors import PartialAnswer
 from agent.loop import CycleStages
+from agent.notify.notifier import AgentNotifier, LoopView, NotifierPace
+from agent.notify.targets import TargetAddress, addresses, outbox_limits, secrets_of
 from agent.observe.context import ObserverClients, ObserverState
 from agent.observe.observe_cluster import observe, reach_cluster
 from agent.record.librdkafka import refusal
@@ -33,11 +35,13 @@ from agent.record.weights import observe_with_weights
 from agent.simulate.evaluation import PARTIAL_EXIT, is_partial
 from agent.telemetry.proposal_records import LifecycleStep
 from agent.values.clock import system_clock
+from agent.values.journal import JournalState
 from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, DELETE, LOG_APPEND_TIME, TIMESTAMP_TYPE
 from agent.values.limits import AgentMode, Limits
 from agent.values.number_format import counted
 from agent.values.proposal import Proposal
 from agent.web.app import WebServer, make_app
+from agent.web.loop_state import LoopState
 from agent.web.metrics import SeriesCaps
 from config.load import LoadedSettings
 from config.logging import set_up_logging
@@ -52,7 +56,9 @@ _READ_MS = 10_000
 def run_agent(loaded: LoadedSettings, *, once: bool = False) -> int:
     """Run until a signal, or for one cycle; the exit code, 5 for a partial answer. Raises RackwiseError."""
     settings = loaded.settings
-    set_up_logging(level=settings.log.level, form=settings.log.format, secrets=loaded.secrets())
+    targets = addresses(settings.notify, read_key_file)
+    secrets = (*loaded.secrets(), *secrets_of(targets))
+    set_up_logging(level=settings.log.level, form=settings.log.format, secrets=secrets)
     with agent_of(settings) as agent:
         if once:
             cycle = agent.once()
@@ -64,6 +70,8 @@ def run_agent(loaded: LoadedSettings, *, once: bool = False) -> int:
                 structlog.get_logger("rackwise").info(
                     "listening", address=server.address, sentence=f"health and metrics at http://{server.address}"
                 )
+            if targets:
+                stack.enter_context(_notifier(settings, agent, targets))
             return agent.run()
 
 
@@ -175,6 +183,31 @@ def _own_topic(settings: Settings, topic: TopicSettings, name: str, partitions: 
         min_insync_replicas=settings.topics.min_insync_replicas,
         cleanup_policy=cleanup,
         retention_ms=topic.retention_ms,
+    )
+
+
+def _notifier(settings: Settings, agent: AgentDaemon, targets: Sequence[TargetAddress]) -> AgentNotifier:
+    from agent.notify.service import NotifyService  # noqa: PLC0415 it imports Apprise, which only targets need
+
+    notify = settings.notify
+    pace = NotifierPace(outbox_limits(notify), settings.process.stall_after_ms, notify.page)
+    return AgentNotifier(
+        [(one.target, NotifyService(one.target.name, one.url, notify.page)) for one in targets],
+        view=lambda: loop_view(agent.watch.state, agent.journal_now()),
+        pace=pace,
+        clock=system_clock,
+        report=agent.watch.notified,
+    )
+
+
+def loop_view(state: LoopState, journal: JournalState | None) -> LoopView:
+    """What notifications need of the loop's state."""
+    return LoopView(
+        cycle=state.cycle,
+        planned=state.planned,
+        silent_since_ms=(state.last_success or state.started).monotonic_ms,
+        failure=state.failure.sentence if state.failure is not None else "",
+        journal=journal,
     )
 
 

@@ -60,6 +60,7 @@ SECTIONS = (
     ("the stages outside of the loop", "pure", ("agent/simulate",)),
     ("explain and doctor", "pure", ("agent/explain",)),
     ("around the line", "", ("agent", "agent/daemon", "agent/web", "agent/cli")),
+    ("notifications", "pure but for targets, service and notifier", ("agent/notify",)),
     ("what commands print for machines", "types only", ("agent/cli/documents",)),
     ("assignors", "pure, usable alone", ("assignors", "assignors/optimal")),
     ("Kafka's assignors", "pure, usable alone", ("assignors/kafka", "assignors/cases")),
