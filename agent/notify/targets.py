@@ -47,9 +47,8 @@ def addresses(
             "notify.targets needs Apprise, which is not installed",
             todo="Install rackwise with its extra: pip install 'rackwise[notify]', or remove the targets.",
         )
-    return tuple(
-        TargetAddress(_target(name, settings.targets[name]), _url(name, settings.targets[name])) for name in wanted
-    )
+    found = [(name, settings.targets[name]) for name in wanted]
+    return tuple(TargetAddress(_target(name, one), _url(name, one, read)) for name, one in found)
 
 
 def outbox_limits(settings: NotifySettings) -> OutboxLimits:
