@@ -97,12 +97,12 @@ class ProposalStatus(NamedTuple):
 
 def state_of(view: JournalState, name: str) -> ProposalStatus:
     """How far an attempt at a proposal is, by the journal; ``name`` is that of the attempt's plan."""
-    from agent.cli.records import plans_in
+    from agent.journal import plan_entries
     from agent.journal.approvals import ApprovalState, approval_of
     from agent.journal.triggers import triggers
     from agent.values.reassignment import attempt
 
-    plan = next((one for one in plans_in(view) if one.proposal_id == name), None)
+    plan = next((one for one in plan_entries.plans(view) if one.proposal_id == name), None)
     if plan is not None:
         return _plan_state(plan, view)
     approval = approval_of(view, name)

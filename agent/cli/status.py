@@ -10,6 +10,8 @@ from agent.cli.output import NAMES_SHOWN, OutputFormat, chosen, emit, emit_gap, 
 from config.foreign_text import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agent.cli.documents.cluster import FindingDocument, GapDocument, RackBrokers, UnknownGroups, WorstGroup
     from agent.cli.documents.groups import MoneyDocument
     from agent.simulate.evaluation import StageEvaluation
@@ -56,11 +58,12 @@ def status(source: options.SettingsOptions, given: options.LookOptions) -> None:
     look = session.look_or_replay(source, given.replay, duration=given.duration, reported=True)
     from agent.cli import tables
 
-    document = status_document(look)
+    numbers = _numbers(look)
+    document = status_document(look, numbers)
     if chosen(given.output) is not OutputFormat.TABLE:
         emit_one(document, given.output)
         session.leave(look)
-    cells = _cells(look, every=given.every)
+    cells = _cells(look, numbers, every=given.every)
     emit_one(cells, given.output, tuple(cells), every=given.every)
     tables.basis(look)
     for sentence in look.agent["acting"] if look.agent is not None else ():
@@ -86,12 +89,12 @@ def status(source: options.SettingsOptions, given: options.LookOptions) -> None:
     session.leave(look, gaps=session.unnamed(look.snapshot.gaps, shown))
 
 
-def _cells(look: StageEvaluation, *, every: bool) -> dict[str, Any]:
+def _cells(look: StageEvaluation, numbers: Mapping[str, Any], *, every: bool) -> dict[str, Any]:
     """The numbers as cells of a table."""
     from agent.cli import tables
     from agent.cli.running_agents import agent_line
 
-    cells = {**_numbers(look), "across_racks": tables.across_racks(look)}
+    cells = {**numbers, "across_racks": tables.across_racks(look)}
     if cells["brokers"] is not None:
         absent = cells["absent_brokers"]
         cells["brokers"] = {rack: tables.marked(of, absent) for rack, of in cells["brokers"].items()}
@@ -135,13 +138,13 @@ def _numbers(look: StageEvaluation) -> dict[str, Any]:
     }
 
 
-def status_document(look: StageEvaluation) -> StatusDocument:
+def status_document(look: StageEvaluation, numbers: Mapping[str, Any]) -> StatusDocument:
     """The whole status as one document."""
     from agent.cli.views import UNKNOWN, findings
     from agent.cli.views_money import money, unknown_groups, worst_groups
     from agent.money.costs import costs_of
 
-    numbers, costs = _numbers(look), costs_of(look.snapshot)
+    costs = costs_of(look.snapshot)
     by_rack = numbers["brokers"]
     return {
         "cluster": numbers["cluster"],

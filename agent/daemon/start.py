@@ -5,9 +5,10 @@ All that it opens is closed on every way out.
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from agent.act.lead.leadership import JournalLeadership
 from agent.act.own_files import journal_keys, people, read_key_file
 from agent.daemon.daemon import AgentDaemon, LoopPace
 from agent.daemon.limits_from_settings import to_leadership_plan, to_limits, to_scope
+from agent.daemon.service_manager import ServiceManager
 from agent.errors import PartialAnswer
 from agent.loop import CycleStages
 from agent.notify.notifier import AgentNotifier, LoopView, NotifierPace
@@ -64,15 +66,14 @@ def run_agent(loaded: LoadedSettings, *, once: bool = False) -> int:
             cycle = agent.once()
             agent.close()
             return PARTIAL_EXIT if is_partial(cycle.snapshot) else 0
-        with ExitStack() as stack:
-            if settings.http.enabled:
-                server = stack.enter_context(_web(settings, agent))
+        with _notifier(settings, agent, targets):
+            if not settings.http.enabled:
+                return agent.run()
+            with _web(settings, agent) as server:
                 structlog.get_logger("rackwise").info(
                     "listening", address=server.address, sentence=f"health and metrics at http://{server.address}"
                 )
-            if targets:
-                stack.enter_context(_notifier(settings, agent, targets))
-            return agent.run()
+                return agent.run(lambda: server.is_running)
 
 
 @contextmanager
@@ -88,6 +89,7 @@ def agent_of(settings: Settings) -> Iterator[AgentDaemon]:
             acting=acting,
             recorder=CycleRecorder(recorded, settings.kafka.confluent()),
             own_topics=(*recorded.topics, *_leadership_topics(settings)),
+            manager=ServiceManager.of(os.environ),
             pace=LoopPace(
                 poll_ms=settings.poll.interval_ms,
                 plan_ms=settings.plan_interval_ms,
@@ -186,7 +188,12 @@ def _own_topic(settings: Settings, topic: TopicSettings, name: str, partitions: 
     )
 
 
-def _notifier(settings: Settings, agent: AgentDaemon, targets: Sequence[TargetAddress]) -> AgentNotifier:
+def _notifier(
+    settings: Settings, agent: AgentDaemon, targets: Sequence[TargetAddress]
+) -> AbstractContextManager[object]:
+    """The notifier, not started; nothing where there is no target."""
+    if not targets:
+        return nullcontext()
     from agent.notify.service import NotifyService  # noqa: PLC0415 it imports Apprise, which only targets need
 
     notify = settings.notify
@@ -208,6 +215,7 @@ def loop_view(state: LoopState, journal: JournalState | None) -> LoopView:
         silent_since_ms=(state.last_success or state.started).monotonic_ms,
         failure=state.failure.sentence if state.failure is not None else "",
         journal=journal,
+        stopping=state.stopping,
     )
 
 

@@ -43,6 +43,7 @@ class LoopView(NamedTuple):
     failure: str = ""
     """The sentence of the last failure, while no cycle has succeeded since."""
     journal: JournalState | None = None
+    stopping: bool = False
 
 
 class MessageService(Protocol):
@@ -105,6 +106,7 @@ class AgentNotifier:
         self._cluster = "an unknown cluster"
         self._counts: Counter[str] = Counter(dict.fromkeys(OUTCOMES, 0))
         self._fault = ""
+        self._ends = False
         self._stop = threading.Event()
         self._log = structlog.get_logger("rackwise")
         self._thread = thread(NOTIFICATIONS, self._run)
@@ -127,7 +129,7 @@ class AgentNotifier:
         self.stop()
 
     def _run(self) -> None:
-        while not self._stop.wait(self._pace.tick_s):
+        while not self._ends and not self._stop.wait(self._pace.tick_s):
             self._guarded(self.step)
         self._guarded(partial(self.step, closing=True))
         until = time.monotonic() + CLOSE_S
@@ -164,6 +166,7 @@ class AgentNotifier:
 
     def _events(self) -> tuple[EventNotification, ...]:
         view, now = self._view(), self._clock()
+        self._ends = view.stopping  # what waits is sent while the agent closes the rest
         events: tuple[EventNotification, ...] = ()
         cycle = view.cycle
         if cycle is not None and cycle is not self._cycle:
