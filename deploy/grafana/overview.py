@@ -189,8 +189,7 @@ def _agent(whole: dashboard.Dashboard) -> dashboard.Dashboard:
                   Query(rate("rackwise_records_total", "outcome"), "{{instance}} {{outcome}}"), unit="cps", width=8)
         )
         .with_panel(
-            lines("Notifications", "Messages to targets per second: sent, tried again or given up; and events that were "
-                  "dropped.",
+            lines("Notifications", "Messages to targets per second: sent, tried again or given up; and dropped events.",
                   Query(rate("rackwise_notifications_total", "outcome"), "{{instance}} {{outcome}}"), unit="cps",
                   width=8)
         )

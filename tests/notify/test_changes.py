@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.journal.plan_entries import change_writes
 from agent.loop import CycleStages, run_cycle
 from agent.notify.changes import (
     HANDOVER_MS,
@@ -29,7 +30,7 @@ from agent.values.limits import AgentMode, Limits
 from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.progress import ExecuteFault, ExecuteState
-from agent.values.reassignment import PlanState
+from agent.values.reassignment import ENDED, PlanState, ReassignmentPlan
 from agent.values.verdict import Hold, HoldReason
 from tests.synthetic_cluster import synthetic_cluster
 
@@ -188,6 +189,16 @@ def test_the_plans_of_the_journal_are_read_without_their_partitions() -> None:
         "targets/p-1/0": Entry("targets/p-1/0", "targets", {}, 5, 1, 3),
     }
     assert plans_in(journal) == {"p-1": PlanEntry(PlanState.ROLLED_BACK, "an operator asked for it"), "p-2": OPEN}
+
+
+@pytest.mark.parametrize("end", sorted(ENDED))
+def test_a_plan_is_read_as_the_executor_writes_it(end: PlanState) -> None:
+    plan = ReassignmentPlan("p-1", (), sentence="a broker was lost")
+    for state, expected in ((PlanState.OPEN, None), (end, end)):
+        [write, *_] = change_writes(plan._replace(state=state))
+        assert write.value is not None
+        journal = {write.key: Entry(write.key, write.kind, write.value, 5, 1, 1)}
+        assert plans_in(journal) == {"p-1": PlanEntry(expected, "a broker was lost")}
 
 
 def test_a_part_is_lost_from_sight_after_the_stall_time_and_seen_again_at_once() -> None:
