@@ -200,14 +200,14 @@ def _notifier(
     pace = NotifierPace(outbox_limits(notify), settings.process.stall_after_ms, notify.page)
     return AgentNotifier(
         [(one.target, NotifyService(one.target.name, one.url, notify.page)) for one in targets],
-        view=lambda: loop_view(agent.watch.state, agent.journal_now()),
+        view=lambda: loop_view(agent.watch.state, agent.journal_now),
         pace=pace,
         clock=system_clock,
         report=agent.watch.notified,
     )
 
 
-def loop_view(state: LoopState, journal: JournalState | None) -> LoopView:
+def loop_view(state: LoopState, journal: Callable[[], JournalState | None]) -> LoopView:
     """What notifications need of the loop's state."""
     return LoopView(
         cycle=state.cycle,

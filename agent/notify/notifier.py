@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, Self
 
 import structlog
 
-from agent.errors import NOTIFICATIONS, thread
+from agent.errors import NOTIFICATIONS, RackwiseError, thread
 from agent.notify.changes import NotificationState, after_cycle, after_silence, facts_of
 from agent.notify.notification import EventNotification, NotifyMessage, NotifyTarget, TargetAnswer, composed
 from agent.notify.outbox import OpenMessage, OutboxLimits, TargetOutbox, accepted, due, queued, refused
@@ -42,7 +42,8 @@ class LoopView(NamedTuple):
     """Monotonic time of the last cycle that succeeded, or of the start."""
     failure: str = ""
     """The sentence of the last failure, while no cycle has succeeded since."""
-    journal: JournalState | None = None
+    journal: Callable[[], JournalState | None] = lambda: None
+    """Reads the journal's state; None where this agent does not lead. May raise RackwiseError."""
     stopping: bool = False
 
 
@@ -172,7 +173,7 @@ class AgentNotifier:
         if cycle is not None and cycle is not self._cycle:
             planning = view.planned if view.planned is not self._planned else None
             self._cycle, self._planned, self._cluster = cycle, view.planned, cycle.snapshot.cluster_id
-            facts = facts_of(cycle, journal=view.journal, planning=planning)
+            facts = facts_of(cycle, journal=_journal(view, cycle), planning=planning)
             self._state, events = after_cycle(self._state, facts, self._pace.blind_after_ms)
         self._state, silent = after_silence(
             self._state,
@@ -239,3 +240,13 @@ class AgentNotifier:
         if number:
             self._counts[outcome] += number
             self._report(dict(self._counts))
+
+
+def _journal(view: LoopView, cycle: Cycle) -> JournalState | None:
+    """The journal's state for a leader; None while it is in doubt, which the loop reports itself."""
+    if cycle.acting is None or not cycle.acting.leads:
+        return None
+    try:
+        return view.journal()
+    except RackwiseError:
+        return None

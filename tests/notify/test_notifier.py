@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from agent.errors import JournalUnavailable
 from agent.loop import CycleStages, run_cycle
 from agent.notify.notification import NotificationEvent, NotifyTarget
 from agent.notify.notifier import AgentNotifier, LoopView, NotifierPace
@@ -19,9 +20,11 @@ from agent.notify.service import NotifyService
 from agent.values.clock import ClockReading
 from agent.values.cycle import Cycle
 from agent.values.finding import FindingSeverity
+from agent.values.journal import JournalState
 from agent.values.last_known import last_known
-from agent.values.limits import Limits
+from agent.values.limits import AgentMode, Limits
 from agent.values.memory import Memory
+from agent.values.progress import ExecuteState
 from tests.notify.receivers import receiver
 from tests.synthetic_cluster import synthetic_cluster
 
@@ -195,6 +198,17 @@ def test_a_fault_is_logged_by_its_type_alone_and_notifications_go_on(logged: io.
             held.wait(1)
     assert logged.getvalue().count('"event": "notify_failed"') == 1
     assert "CANARY" not in logged.getvalue()
+
+
+def test_a_journal_in_doubt_hides_no_event_of_the_cluster(logged: io.StringIO) -> None:
+    def unavailable() -> JournalState | None:
+        raise JournalUnavailable("the journal did not answer")
+
+    leading = replace(FIRST, acting=ExecuteState(leads=True), limits=Limits(mode=AgentMode.EXECUTE))
+    with receiver() as held, notifying(f"json://{held.address}/x") as (loop, _):
+        loop.view = LoopView(leading, None, silent_since_ms=0, journal=unavailable)
+        held.wait(1)
+    assert "notify_failed" not in logged.getvalue()
 
 
 def test_counts_are_there_before_the_first_message() -> None:
