@@ -12,7 +12,7 @@ from agent.cli.output import OutputFormat, chosen, emit, say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agent.cli.documents.notify import TargetRow
+    from agent.documents.notify import TargetRow
     from agent.notify.notification import NotifyMessage
     from agent.notify.service import NotifyService
     from agent.notify.targets import TargetAddress

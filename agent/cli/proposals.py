@@ -144,7 +144,8 @@ def history(
     every: options.All = False,
 ) -> None:
     """Approvals, commands with their answers, plans and triggered rebalances in the journal; the latest last."""
-    from agent.cli.records import history_cells, history_rows
+    from agent.cli.records import history_cells
+    from agent.documents.journal import history_rows
 
     loaded = options.settings(source)
     rows = history_rows(ask.journal(ask.plan_of(loaded)))

@@ -144,7 +144,7 @@ class AgentDaemon:
         return None if self._acting is None else self._acting.now()
 
     def journal_now(self) -> JournalState | None:
-        """The journal's state; None while this agent does not lead. Callable from any thread.
+        """The journal that this agent writes; None while it does not lead. Callable from any thread.
 
         Raises JournalUnavailable and FencedOut.
         """
