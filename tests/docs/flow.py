@@ -60,6 +60,11 @@ SECTIONS = (
     ("the stages outside of the loop", "pure", ("agent/simulate",)),
     ("explain and doctor", "pure", ("agent/explain",)),
     ("around the line", "", ("agent", "agent/daemon", "agent/web", "agent/cli")),
+    (
+        "the page",
+        "HTML of the running agent; it reads the last look and asks no broker",
+        ("agent/web/page",),
+    ),
     ("what commands print for machines", "types only", ("agent/cli/documents",)),
     ("assignors", "pure, usable alone", ("assignors", "assignors/optimal")),
     ("Kafka's assignors", "pure, usable alone", ("assignors/kafka", "assignors/cases")),

@@ -1,0 +1,57 @@
+"""Routes of the page: every view behind one guard, its files, and its problems as pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from urllib.parse import parse_qsl
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from agent.values.clock import Clock
+from agent.web.page.assets import PREFIX, static_answer
+from agent.web.page.page_request import PageRequest, PageSource, PageView, theme_answer
+
+VIEWS: tuple[PageView, ...] = ()
+"""Every view, each from the module of its name."""
+
+
+def page_routes(source: PageSource, clock: Clock, views: Sequence[PageView] = VIEWS) -> list[BaseRoute]:
+    """The routes of all views, of the files that they use, and of the switch between light and dark."""
+    routes: list[BaseRoute] = [
+        Route(view.path, partial(_answer, view, source, clock), methods=list(view.methods)) for view in views
+    ]
+    routes.append(Route(f"{PREFIX}/{{digest}}/{{name:path}}", static_answer, methods=["GET"]))
+    routes.append(Route("/theme", theme_answer, methods=["GET"]))
+    return routes
+
+
+async def _answer(view: PageView, source: PageSource, clock: Clock, request: Request) -> Response:
+    """The view's answer, made in a thread: the server's own thread waits for no look."""
+    form = {} if request.method != "POST" else _fields(await request.body())
+    return await run_in_threadpool(_made, view, PageRequest(request, source, clock, source.evaluation(), form))
+
+
+def _made(view: PageView, asked: PageRequest) -> Response:
+    if asked.look is None and view.needs_look:
+        return asked.problem(
+            200,
+            "No look yet",
+            "The agent has not finished its first look at the cluster.",
+            "This page shows it as soon as it is there; the agent's log says what it waits for.",
+        )
+    return view.answer(asked)
+
+
+_MOST_FIELDS = 1_000
+
+
+def _fields(body: bytes) -> dict[str, str]:
+    """The fields of a form; none where they are too many."""
+    try:
+        return dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
+    except ValueError:
+        return {}
