@@ -31,6 +31,10 @@ RUN /opt/rackwise/bin/pip install --no-deps --no-index /dist/*.whl \
  && /opt/rackwise/bin/python -m compileall -q /opt/rackwise/lib
 
 FROM python:${PYTHON} AS agent
+LABEL org.opencontainers.image.title="rackwise" \
+      org.opencontainers.image.description="An agent beside a live Kafka cluster that keeps Kafka's work in the right rack." \
+      org.opencontainers.image.version="0.1.0" \
+      org.opencontainers.image.licenses="Apache-2.0"
 # A user without a home to write to: the root file system may be read-only.
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin rackwise
 COPY --from=installed /opt/rackwise /opt/rackwise

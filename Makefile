@@ -37,11 +37,15 @@ demo-spark: venv ## the demo with the Spark pipeline beside it, up to its report
 .PHONY: test
 test: venv lint imports ## what CI runs: lint, types, import rules, all quick tests on real brokers
 	@# tests on brokers mostly wait; the others take what they leave of the machine
-	@$(MAKE) --no-print-directory -j 2 integration others-beside
+	@$(MAKE) --no-print-directory -j 3 integration others-beside deploy-tools
 
 .PHONY: others-beside
 others-beside: venv
 	@nice -n 10 $(MAKE) --no-print-directory types unit pipeline
+
+.PHONY: deploy-tools
+deploy-tools: venv ## helm, kubeconform and kustomize for the tests of packages, by Go, into the user's cache
+	@nice -n 19 $(BIN)/python -m tests.deploy.tooling
 
 .PHONY: lint
 lint: venv ## ruff
@@ -102,6 +106,14 @@ schemas: venv ## write the schemas of topics and of what commands print anew (do
 assets: venv ## fetch the browser libraries of the page by npm, as pinned in agent/web/page/static/vendor/vendor.lock.json
 	$(BIN)/python -m tests.web.page.fetch_assets
 
+.PHONY: dashboards
+dashboards: venv ## write the Grafana dashboards anew (deploy/grafana/dashboards)
+	$(BIN)/python -m deploy.grafana.generate
+
+.PHONY: alerts
+alerts: venv ## write the texts of firing alerts anew (tests/golden/alerts.json)
+	$(BIN)/python -m tests.deploy.alerts
+
 .PHONY: test-compose
 test-compose: venv ## the integration tests against docker-compose.yml (needs a Docker engine)
 	docker compose up -d --wait
@@ -144,6 +156,10 @@ lock: venv ## resolve the lock files anew
 	  set -- $$f; out=$$1; shift; \
 	  $(BIN)/uv pip compile -q pyproject.toml "$$@" --universal --generate-hashes --no-header \
 	    --python-version 3.11 -o $$out.lock || exit 1; done
+
+.PHONY: dist
+dist: venv ## the files of a release, of the last commit, in dist/: wheel, sdist, chart, unit file, dashboards, SBOM, SHA256SUMS
+	@$(BIN)/python -m deploy.release.dist
 
 .PHONY: clean
 clean: ## remove what was built here

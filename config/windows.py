@@ -78,7 +78,7 @@ class WindowSettings(BaseModel):
 
     model_config = _STRICT
 
-    days: Annotated[tuple[str, ...], BeforeValidator(_days)] = _DAYS
+    days: Annotated[tuple[str, ...], BeforeValidator(_days, json_schema_input_type=tuple[str, ...] | str)] = _DAYS
     """Days on which it begins, such as ``mon-fri``."""
     start: Annotated[str, BeforeValidator(_time)] = "00:00"
     """Time of day at which it begins."""

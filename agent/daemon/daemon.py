@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,6 +19,7 @@ import structlog
 
 from agent.act.execute_mode import ExecuteMode
 from agent.daemon.schedule import CycleScheduler
+from agent.daemon.service_manager import ServiceManager
 from agent.errors import CLOSING, FatalFailure, RackwiseError, thread, unexpected
 from agent.loop import CycleStages, Look, run_cycle
 from agent.record.own_topics import OwnTopic, TopicAnnouncement, announce
@@ -31,7 +32,7 @@ from agent.values.memory import Memory
 from agent.values.number_format import counted, few, sized_apart
 from agent.values.observation import Observation
 from agent.values.progress import ExecuteState
-from agent.web.loop_state import CycleFailure, LoopMonitor
+from agent.web.loop_state import CycleFailure, HealthStatus, LoopMonitor, live
 
 _PROPOSALS_NAMED = 5
 """In a log record; all are in the proposals topic."""
@@ -71,6 +72,7 @@ class AgentDaemon:
         pace: LoopPace,
         acting: ExecuteMode | None = None,
         own_topics: Sequence[OwnTopic] = (),
+        manager: ServiceManager | None = None,
         clock: Clock = system_clock,
     ) -> None:
         self._look = look
@@ -80,6 +82,7 @@ class AgentDaemon:
         self._announced: TopicAnnouncement | None = None
         self._recorder = recorder
         self._pace = pace
+        self._manager = manager or ServiceManager()
         self._clock = clock
         self._memory: Memory | None = None
         self._number = 0
@@ -113,17 +116,19 @@ class AgentDaemon:
             self._acting.close()
         return cycle
 
-    def run(self) -> int:
+    def run(self, is_answering: Callable[[], bool] = lambda: True) -> int:
         """Cycle after cycle until a signal, a fatal error or the memory ceiling; the exit code.
 
-        Raises the fatal error after pending records are written. Call it in the main thread.
+        Raises the fatal error after pending records are written. Call it in the main thread. ``is_answering``: whether
+        the HTTP server, where there is one, still runs.
         """
         with self._signals():
             if self._acting is not None:
                 self._acting.start()
             self._schedule.start()
-            code = self._wait()
+            code = self._wait(is_answering)
             began = time.monotonic()
+            self._manager.stopping()
             self.watch.stopping()
             self._schedule.stop()
             self._stop_acting(began)
@@ -253,11 +258,15 @@ class AgentDaemon:
             "look_skipped", cycle=self._number, sentence=f"look skipped: cycle {self._number} is still running"
         )
 
-    def _wait(self) -> int:
-        """Wait for a reason to end; meanwhile start looks that a jump of the wall clock delayed."""
+    def _wait(self, is_answering: Callable[[], bool]) -> int:
+        """Wait for a reason to end; meanwhile notify the service manager, and look when a clock's jump delayed it."""
         process = psutil.Process()
         while not self._stop.wait(_TICK_S):
             state, now = self.watch.state, self._clock()
+            health = live(state, now, self._pace.stall_ms)
+            if not is_answering():
+                health = HealthStatus(well=False, reasons=(*health.reasons, "the HTTP server has ended"))
+            self._manager.report(state, health, now)
             idle_ms = now.monotonic_ms - (state.last_end or state.started).monotonic_ms
             if state.running_since is None and idle_ms > _LATE_LOOKS * self._pace.poll_ms:
                 self._log.warning(

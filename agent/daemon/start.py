@@ -5,9 +5,10 @@ All that it opens is closed on every way out.
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from agent.act.lead.leadership import JournalLeadership
 from agent.act.own_files import journal_keys, people
 from agent.daemon.daemon import AgentDaemon, LoopPace
 from agent.daemon.limits_from_settings import to_leadership_plan, to_limits, to_scope
+from agent.daemon.service_manager import ServiceManager
 from agent.errors import PartialAnswer
 from agent.loop import CycleStages
 from agent.observe.context import ObserverClients, ObserverState
@@ -58,13 +60,13 @@ def run_agent(loaded: LoadedSettings, *, once: bool = False) -> int:
             cycle = agent.once()
             agent.close()
             return PARTIAL_EXIT if is_partial(cycle.snapshot) else 0
-        with ExitStack() as stack:
-            if settings.http.enabled:
-                server = stack.enter_context(_web(settings, agent))
-                structlog.get_logger("rackwise").info(
-                    "listening", address=server.address, sentence=f"health and metrics at http://{server.address}"
-                )
+        if not settings.http.enabled:
             return agent.run()
+        with _web(settings, agent) as server:
+            structlog.get_logger("rackwise").info(
+                "listening", address=server.address, sentence=f"health and metrics at http://{server.address}"
+            )
+            return agent.run(lambda: server.is_running)
 
 
 @contextmanager
@@ -80,6 +82,7 @@ def agent_of(settings: Settings) -> Iterator[AgentDaemon]:
             acting=acting,
             recorder=CycleRecorder(recorded, settings.kafka.confluent()),
             own_topics=(*recorded.topics, *_leadership_topics(settings)),
+            manager=ServiceManager.of(os.environ),
             pace=LoopPace(
                 poll_ms=settings.poll.interval_ms,
                 plan_ms=settings.plan_interval_ms,

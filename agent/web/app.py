@@ -334,6 +334,11 @@ class WebServer:
         self._socket.close()
 
     @property
+    def is_running(self) -> bool:
+        """Whether its thread still answers."""
+        return self._thread.is_alive()
+
+    @property
     def connections(self) -> int:
         """How many are open now."""
         return len(self._server.server_state.connections)

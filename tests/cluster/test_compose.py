@@ -106,7 +106,7 @@ def test_brokers_form_one_quorum_and_keep_their_data_apart(compose: Any) -> None
     assert len({environment_of(compose, broker_id)["CLUSTER_ID"] for broker_id in BROKERS}) == 1
     volumes = [compose["services"][f"kafka-{broker_id}"]["volumes"][0] for broker_id in BROKERS]
     assert volumes == [f"kafka-{broker_id}:{settings[0]['log.dirs']}" for broker_id in BROKERS]
-    assert set(compose["volumes"]) == {volume.partition(":")[0] for volume in volumes} | {"tables"}
+    assert set(compose["volumes"]) == {volume.partition(":")[0] for volume in volumes} | {"prometheus", "tables"}
 
 
 def test_brokers_run_the_default_version_and_nobody_restarts_one_that_a_test_has_killed(compose: Any) -> None:
@@ -122,6 +122,50 @@ def test_the_agent_cannot_write_to_its_image_nor_gain_rights(compose: Any) -> No
     assert agent["cap_drop"] == ["ALL"]
     assert agent["security_opt"] == ["no-new-privileges:true"]
     assert all(port.startswith("127.0.0.1:") for port in agent["ports"])
+
+
+WATCHING = ("prometheus", "grafana")
+
+
+@pytest.mark.parametrize("service", WATCHING)
+def test_what_watches_comes_only_when_asked_for_and_cannot_write_to_its_image_nor_gain_rights(
+    compose: Any, service: str
+) -> None:
+    watching = compose["services"][service]
+    assert watching["profiles"] == ["watch"]
+    assert watching["read_only"] is True
+    assert watching["cap_drop"] == ["ALL"]
+    assert watching["security_opt"] == ["no-new-privileges:true"]
+    assert all(port.startswith("127.0.0.1:") for port in watching["ports"])
+    assert re.fullmatch(r"[a-z]+/[a-z]+:v?\d+\.\d+\.\d+", watching["image"])
+    assert all(volume.endswith(":ro") for volume in watching["volumes"] if volume.startswith("."))
+
+
+def test_grafana_holds_no_password_and_shows_without_a_right_to_write(compose: Any) -> None:
+    environment = compose["services"]["grafana"]["environment"]
+    assert environment["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
+    assert environment["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
+    assert not [name for name in environment if "PASSWORD" in name or "SECRET" in name]
+
+
+def test_what_is_mounted_exists_and_each_name_in_it_is_one_of_the_services(compose: Any) -> None:
+    services = compose["services"]
+    for service in WATCHING:
+        sources = [volume.split(":")[0] for volume in services[service]["volumes"] if volume.startswith(".")]
+        assert sources
+        assert [source for source in sources if not (TOP / source).is_dir()] == []
+    (config,) = (one for one in services["prometheus"]["command"] if one.startswith("--config.file="))
+    prometheus = yaml.safe_load((TOP / "deploy" / "prometheus" / Path(config.partition("=")[2]).name).read_text())
+    (job,) = (job for job in prometheus["scrape_configs"] if job["job_name"] == "rackwise")
+    targets = [target for group in job["static_configs"] for target in group["targets"]]
+    assert targets == ["agent:9464"]
+    assert services["agent"]["environment"]["RACKWISE_HTTP_ALLOWED_HOSTS"].split(",") == ["agent"]
+    provisioning = TOP / "deploy" / "grafana" / "provisioning"
+    (source,) = (yaml.safe_load(path.read_text()) for path in (provisioning / "datasources").iterdir())
+    assert [one["url"] for one in source["datasources"]] == ["http://prometheus:9090"]
+    (dashboards,) = (yaml.safe_load(path.read_text()) for path in (provisioning / "dashboards").iterdir())
+    mounted = [volume.split(":")[1] for volume in services["grafana"]["volumes"]]
+    assert [one["options"]["path"] in mounted for one in dashboards["providers"]] == [True]
 
 
 @pytest.mark.parametrize("service", ["agent", "pipeline"])
@@ -156,8 +200,8 @@ def stages() -> dict[str, list[tuple[str, str]]]:
 
 
 def test_every_instruction_is_one_docker_knows() -> None:
-    known = {"ARG", "FROM", "ENV", "COPY", "RUN", "USER", "WORKDIR", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
-    assert {instruction for stage in stages().values() for instruction, _ in stage} <= known
+    names = "ARG FROM ENV COPY LABEL RUN USER WORKDIR EXPOSE HEALTHCHECK ENTRYPOINT CMD"
+    assert {instruction for stage in stages().values() for instruction, _ in stage} <= {*names.split()}
 
 
 def test_every_stage_and_every_file_that_is_copied_exists() -> None:
@@ -177,6 +221,20 @@ def test_every_stage_and_every_file_that_is_copied_exists() -> None:
 def test_an_image_runs_as_a_user_without_rights(target: str) -> None:
     users = [rest for instruction, rest in stages()[target] if instruction == "USER"]
     assert users[-1] == "10001:10001"
+
+
+def test_the_agents_image_is_made_in_stages_that_stay_behind_and_says_what_it_is() -> None:
+    """Build tools, lock files and sources are in stages of which the image takes the installed environment alone."""
+    agent = stages()["agent"]
+    assert [rest for instruction, rest in agent if instruction == "COPY"] == [
+        "--from=installed /opt/rackwise /opt/rackwise"
+    ]
+    assert not [rest for instruction, rest in agent if instruction == "RUN" and "install" in rest]
+    (labels,) = (rest for instruction, rest in agent if instruction == "LABEL")
+    project = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]
+    assert f'org.opencontainers.image.version="{project["version"]}"' in labels
+    assert f'org.opencontainers.image.licenses="{project["license"]}"' in labels
+    assert f'org.opencontainers.image.description="{project["description"]}"' in labels
 
 
 def test_nothing_is_installed_without_a_hash() -> None:

@@ -1,0 +1,1 @@
+"""Packages and what they are made of."""
