@@ -97,7 +97,7 @@ class ProposalStatus(NamedTuple):
 
 def state_of(view: JournalState, name: str) -> ProposalStatus:
     """How far an attempt at a proposal is, by the journal; ``name`` is that of the attempt's plan."""
-    from agent.cli.records import plans_in
+    from agent.documents.journal import plans_in
     from agent.journal.approvals import ApprovalState, approval_of
     from agent.journal.triggers import triggers
     from agent.values.reassignment import attempt
@@ -116,7 +116,7 @@ def state_of(view: JournalState, name: str) -> ProposalStatus:
 
 
 def _plan_state(plan: ReassignmentPlan, view: JournalState) -> ProposalStatus:
-    from agent.cli.records import plan_row
+    from agent.documents.journal import plan_row
     from agent.journal import plan_entries
     from agent.values.reassignment import PlanState
 

@@ -1,4 +1,4 @@
-"""``/livez``, ``/readyz`` and ``/metrics``: health as JSON and metrics for Prometheus, and the server's bounds.
+"""``/livez``, ``/readyz`` and ``/metrics``: health as JSON, metrics for Prometheus; the API; the server's bounds.
 
 Answers are made from the loop's last state, never from a broker. A request with an unknown Host is refused, against
 DNS rebinding.
@@ -27,7 +27,7 @@ from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -35,6 +35,7 @@ from agent.errors import WEB, ConfigError, thread
 from agent.values.clock import Clock
 from agent.values.cycle import sentence
 from agent.values.progress import ExecuteState
+from agent.web.agent_view import AgentView
 from agent.web.loop_state import HealthStatus, LoopState, live, ready
 from agent.web.metrics import RackwiseCollector, SeriesCaps
 from agent.web.money_metrics import label
@@ -181,10 +182,12 @@ def make_app(
     caps: SeriesCaps,
     allowed_hosts: Iterable[str] = (),
     acting: Callable[[], ExecuteState | None] = lambda: None,
+    view: AgentView | None = None,
 ) -> Starlette:
     """The ASGI application. ``fresh_ms`` is how old the last look may be, ``stall_ms`` how long no cycle may end.
 
-    ``acting`` returns the present state of mode execute, so a lost leadership shows before the next look.
+    ``acting`` returns the present state of mode execute, so a lost leadership shows before the next look. ``view`` is
+    read by the API; without it there is none.
     """
 
     def now() -> LoopState:
@@ -210,9 +213,17 @@ def make_app(
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), media_type=None, headers={"content-type": content_type, **_HEADERS})
 
-    routes = [Route(LIVE, livez), Route("/readyz", readyz), Route("/metrics", metrics)]
+    routes: list[BaseRoute] = [Route(LIVE, livez), Route("/readyz", readyz), Route("/metrics", metrics)]
+    if view is not None:
+        routes.append(_api(view, clock))
     hosts = frozenset(host.lower() for host in allowed_hosts) | {"localhost"}
     return Starlette(routes=routes, middleware=[Middleware(AllowedHosts, hosts=hosts)])
+
+
+def _api(view: AgentView, clock: Clock) -> Mount:
+    from agent.web.api.application import PREFIX, RawSegments, make_api  # noqa: PLC0415 slow, and not needed for health
+
+    return Mount(PREFIX, app=RawSegments(make_api(view, clock, version=version())))
 
 
 def version() -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, cast
 
-from agent.cli.views_money import priced
 from agent.detect.detect_context import rack_source
+from agent.documents.views_money import priced
 from agent.money.costs import CrossRackCosts, costs_of, lag_of, worst_task_lag
 from agent.money.traffic import border, worst_first
+from agent.simulate.rack_loss import LostTask, RackLoss, loss_sentence, rack_losses
 from agent.values.assessment import Assessment, Locality, LocalityMeasure
 from agent.values.cycle import known_part
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK, MEMBERLESS_STATES
@@ -19,7 +20,7 @@ from agent.values.snapshot import Group, Member, OtherGroup, Rack, RackState, Ra
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from agent.cli.documents.cluster import (
+    from agent.documents.cluster import (
         AbsenceDocument,
         FindingDocument,
         LossDocument,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
         RackDocument,
         SurvivorDocument,
     )
-    from agent.cli.documents.groups import (
+    from agent.documents.groups import (
         GroupDetailsDocument,
         GroupDocument,
         GroupTopicDocument,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
         TaskCopyDocument,
     )
     from agent.simulate.evaluation import StageEvaluation
-    from agent.simulate.rack_loss import LostTask, RackLoss
 
 UNKNOWN = "(unknown)"
 
@@ -61,8 +61,6 @@ def findings(look: StageEvaluation) -> list[FindingDocument]:
 
 def racks(look: StageEvaluation) -> list[RackDocument]:
     """One row per rack with what crosses its border and what losing it costs, and one for what has no known rack."""
-    from agent.simulate.rack_loss import loss_sentence, rack_losses
-
     snapshot, costs = look.snapshot, costs_of(look.snapshot)
     absent = absences(look.before, snapshot)
     losses = {loss.rack: loss for loss in rack_losses(snapshot)}
