@@ -70,7 +70,7 @@ class PageHeader(NamedTuple):
 
 @dataclass(frozen=True)
 class PageRequest:
-    """A request with everything that a view needs. ``finished`` is one look for the whole page; None before the first."""
+    """A request with everything that a view needs. ``finished`` is its one look; None before the first."""
 
     request: Request
     agent: AgentView

@@ -13,10 +13,11 @@ from starlette.routing import BaseRoute, Route
 
 from agent.values.clock import Clock
 from agent.web.agent_view import AgentView
+from agent.web.page import findings, overview
 from agent.web.page.assets import PREFIX, static_answer
 from agent.web.page.page_request import PageRequest, PageView, theme_answer
 
-VIEWS: tuple[PageView, ...] = ()
+VIEWS: tuple[PageView, ...] = (*overview.VIEWS, *findings.VIEWS)
 """Every view, each from the module of its name."""
 
 
