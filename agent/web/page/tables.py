@@ -45,6 +45,8 @@ class TableColumn(NamedTuple):
     hint: str = ""
     falls: bool = False
     """Whether the first click sorts the largest first."""
+    is_sorted: bool = True
+    """Whether rows can be sorted by it, where it has a value."""
 
 
 class TableChoice(NamedTuple):
@@ -194,7 +196,7 @@ def _filtered(source: TableSource, asked: Mapping[str, str], prefix: str) -> Seq
 def _ordered(source: TableSource, rows: Sequence[TableRow], wanted: str) -> tuple[Sequence[TableRow], str]:
     """The rows in the wanted order, unknown values last in both directions; and the order."""
     name, falls = wanted.removeprefix("-"), wanted.startswith("-")
-    column = next((one for one in source.columns if one.name == name and one.value is not None), None)
+    column = next((one for one in source.columns if one.name == name and one.is_sorted), None)
     if column is None or column.value is None:
         return rows, ""
     keyed = [(column.value(row), row) for row in rows]
@@ -208,7 +210,7 @@ def _sort_key(value: Any) -> Any:
 
 
 def _head(column: TableColumn, by: str, asked: Mapping[str, str], prefix: str) -> TableHead:
-    if column.value is None:
+    if column.value is None or not column.is_sorted:
         return TableHead(column, None, "none")
     up, down = column.name, f"-{column.name}"
     order = {up: "ascending", down: "descending"}.get(by, "none")
