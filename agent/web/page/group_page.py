@@ -260,7 +260,7 @@ def _rules_table(rows: Sequence[Any]) -> TableSource:
         ),
         text=lambda row: f"{row['rule']} {row['sentence']} {row['about']}",
         choices=(TableChoice("answer", "Answer", _ANSWERS, lambda row: row["answer"]),),
-        page_rows=30,
+        page_rows=15,
         stacks=True,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""A group's partitions or tasks as tiles by rack and reader, in three columns: now, by its own assignor, at the optimum."""
+"""A group's partitions or tasks as tiles by rack and reader: now, by its own assignor, and at the optimum."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from agent.values.assessment import UNKNOWN, Assessment, GroupLocality
 from agent.values.memo import Memo
 from agent.values.number_format import counted
 from agent.values.plan import PredictedAssignment, Prediction
-from agent.values.snapshot import ConsumerGroup, Member, RackState, ReaderGroup, Snapshot, StreamsGroup, StreamsProcess
+from agent.values.snapshot import (
+    ConsumerGroup,
+    Member,
+    RackState,
+    ReaderGroup,
+    Snapshot,
+    StreamsGroup,
+    StreamsProcess,
+    TaskRole,
+)
 from agent.web.page.environment import short_name
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
@@ -89,6 +98,7 @@ class GroupTiles:
         self.keys = [_key(name, index) for index, name in enumerate(names)]
         self._key_of = {key.rack: key for key in self.keys}
         self._sources = _sources(group)
+        self._roles = {(copy.process_id, copy.task): copy.role for copy in snapshot.copies.get(group.id, ())}
         self._many_topics = len(self._locality.masks) > 1
 
     def columns(self) -> list[ColumnShown]:
@@ -141,7 +151,14 @@ class GroupTiles:
             return {m.id: [("active", partition) for partition in m.assigned or ()] for m in group.members}
         if group.hidden:
             return None
-        return {p.id: _roles(p.active, p.standby, p.warmup) for p in group.processes}
+        return {
+            p.id: [(self._role(p.id, *one), one[1]) for one in _roles(p.active, p.standby, p.warmup)]
+            for p in group.processes
+        }
+
+    def _role(self, process: str, role: str, task: TaskId) -> str:
+        """The classic protocol sends a warm-up as a standby; lags tell the two apart."""
+        return "warmup" if role == "standby" and self._roles.get((process, task)) is TaskRole.WARMUP else role
 
     def _column(self, title: str, note: str, held: Held | None, why_not: str) -> ColumnShown:
         if held is None:

@@ -13,11 +13,18 @@ from starlette.routing import BaseRoute, Route
 
 from agent.values.clock import Clock
 from agent.web.agent_view import AgentView
-from agent.web.page import findings, group_page, groups, overview, rack_map
+from agent.web.page import findings, group_page, groups, overview, rack_map, warmups
 from agent.web.page.assets import PREFIX, static_answer
 from agent.web.page.page_request import PageRequest, PageView, theme_answer
 
-VIEWS: tuple[PageView, ...] = (*overview.VIEWS, *rack_map.VIEWS, *groups.VIEWS, *group_page.VIEWS, *findings.VIEWS)
+VIEWS: tuple[PageView, ...] = (
+    *overview.VIEWS,
+    *rack_map.VIEWS,
+    *groups.VIEWS,
+    *group_page.VIEWS,
+    *warmups.VIEWS,
+    *findings.VIEWS,
+)
 """Every view, each from the module of its name."""
 
 

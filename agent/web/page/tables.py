@@ -130,10 +130,8 @@ class TableShown:
 def shown(source: TableSource, asked: Mapping[str, str]) -> TableShown:
     """The part of a table that the query asks for; a field of the query that makes no sense is left aside."""
     prefix = f"{source.key}." if source.key else ""
-    rows, by = _ordered(source, _filtered(source, asked, prefix), asked.get(f"{prefix}sort") or source.sort)
-    size = _within(asked.get(f"{prefix}rows"), source.page_rows, MOST_ROWS)
+    rows, by, page, size = _cut(source, asked, prefix)
     pages = max(1, -(-len(rows) // size))
-    page = _within(asked.get(f"{prefix}page"), 1, pages)
     part = rows[(page - 1) * size : page * size]
     text, own = _wanted(asked, f"{prefix}q"), _own_fields(source, prefix)
     return TableShown(
@@ -158,6 +156,19 @@ def shown(source: TableSource, asked: Mapping[str, str]) -> TableShown:
     )
 
 
+def page_rows(source: TableSource, asked: Mapping[str, str]) -> Sequence[TableRow]:
+    """The rows of the page that the query asks for: those that a picture beside the table shows."""
+    rows, _, page, size = _cut(source, asked, f"{source.key}." if source.key else "")
+    return rows[(page - 1) * size : page * size]
+
+
+def _cut(source: TableSource, asked: Mapping[str, str], prefix: str) -> tuple[Sequence[TableRow], str, int, int]:
+    """(the rows that the filter leaves in their order, the order, the page, its size)."""
+    rows, by = _ordered(source, _filtered(source, asked, prefix), asked.get(f"{prefix}sort") or source.sort)
+    size = _within(asked.get(f"{prefix}rows"), source.page_rows, MOST_ROWS)
+    return rows, by, _within(asked.get(f"{prefix}page"), 1, max(1, -(-len(rows) // size))), size
+
+
 def as_csv(source: TableSource, asked: Mapping[str, str]) -> str:
     """All rows that the filter leaves, in their order: figures with all their digits, no formula, unknown as empty."""
     columns = [column for column in source.columns if column.value is not None]
@@ -176,8 +187,7 @@ def as_json(source: TableSource, asked: Mapping[str, str]) -> str:
 
 def chosen_rows(source: TableSource, asked: Mapping[str, str]) -> Sequence[TableRow]:
     """All rows that the query's filter leaves, in its order."""
-    prefix = f"{source.key}." if source.key else ""
-    return _ordered(source, _filtered(source, asked, prefix), asked.get(f"{prefix}sort") or source.sort)[0]
+    return _cut(source, asked, f"{source.key}." if source.key else "")[0]
 
 
 def _filtered(source: TableSource, asked: Mapping[str, str], prefix: str) -> Sequence[TableRow]:
