@@ -50,7 +50,7 @@ class ShareLedger:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN}
+        self._racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name}
         self._bits = bits_of(snapshot, Memo())
         self._states: dict[str, Mapping[TopicPartition, PartitionState]] = {}
         self._shares: dict[str, Mapping[str | None, RackShare]] = {}

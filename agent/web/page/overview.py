@@ -49,7 +49,7 @@ class FirstStep(NamedTuple):
 def overview(asked: PageRequest) -> Response:
     """The view."""
     look, money = asked.look, shared_money(asked)
-    severities = Counter(row["severity"] for row in shared_findings(asked))
+    severities: Counter[str] = Counter(row["severity"] for row in shared_findings(asked))
     steps = asked.made("first steps", lambda fresh: first_steps(fresh, shared_checks(asked)))
     gaps = gap_sentences(look.snapshot.gaps)
     return asked.page(

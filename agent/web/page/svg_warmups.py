@@ -12,7 +12,7 @@ from agent.values.number_format import counted
 from agent.web.page.environment import short_name
 from agent.web.page.svg_elements import drawing, element, group, hatching, text
 
-_WIDTH, _LEFT, _RIGHT, _ROW, _TOP = 1080.0, 300.0, 190.0, 30.0, 30.0
+_WIDTH, _LEFT, _RIGHT, _ROW, _TOP = 1080.0, 300.0, 214.0, 30.0, 30.0
 _HATCH = "unknown-lag"
 
 
