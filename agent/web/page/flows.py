@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from agent.money.costs import CrossRackCosts
 from agent.money.traffic import CrossRackTraffic
 from agent.values.limits import Limits
+from agent.values.progress import ReplicaProgress
 from agent.values.rates import priced
 from agent.values.snapshot import RackState, Snapshot
 
@@ -64,14 +64,20 @@ class RackFlows(NamedTuple):
         return max((flow.bytes_per_s or 0.0 for flow in self.flows), default=0.0)
 
 
-def rack_flows(costs: CrossRackCosts, snapshot: Snapshot, limits: Limits) -> RackFlows:
-    """Flows of copies, of reads, and of reassignments in progress."""
+def rack_flows(
+    costs: CrossRackCosts, snapshot: Snapshot, limits: Limits, copies: Iterable[ReplicaProgress] = ()
+) -> RackFlows:
+    """Flows of copies, of reads, and of reassignments in progress; ``copies``: how fast these are."""
     flows = [
         RackFlow(source, target, path, rate, _price(source, target, rate, limits))
         for path, traffic in ((REPLICATE, costs.replicate), (CONSUME, costs.consume))
         for (source, target), rate in traffic.flows.items()
     ]
-    flows += [RackFlow(source, target, MOVE, None, None, parts) for (source, target), parts in _moves(snapshot).items()]
+    for (source, target), rates in _moves(snapshot, copies).items():
+        known = [rate for rate in rates if rate is not None]
+        total = sum(known) if known else None
+        price = None if total is None else _price(source, target, total, limits)
+        flows.append(RackFlow(source, target, MOVE, total, price, len(rates)))
     flows.sort(key=lambda flow: (-(flow.bytes_per_s or 0.0), flow.source, flow.target, flow.path))
     paths = ((REPLICATE, costs.replicate), (CONSUME, costs.consume))
     unknown = tuple(_unknown(path, traffic) for path, traffic in paths if traffic.unknown)
@@ -87,10 +93,11 @@ def _unknown(path: str, traffic: CrossRackTraffic) -> UnknownFlows:
     return UnknownFlows(path, traffic.parts, traffic.unknown, traffic.open_bytes_per_s, traffic.unbounded)
 
 
-def _moves(snapshot: Snapshot) -> Mapping[tuple[str, str], int]:
-    """(rack of the leader, rack of the new replica) -> replicas that are being added; a look shows no rate of them."""
+def _moves(snapshot: Snapshot, copies: Iterable[ReplicaProgress]) -> Mapping[tuple[str, str], Sequence[float | None]]:
+    """(rack of the leader, rack of the new replica) -> bytes per second of each replica that is being added."""
     racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name is not None}
-    found: Counter[tuple[str, str]] = Counter()
+    rates = {(copy.id, copy.broker): copy.bytes_per_s for copy in copies}
+    found: dict[tuple[str, str], list[float | None]] = {}
     topics = {move.id.topic for move in snapshot.reassignments.values()} & snapshot.topics.keys()
     leaders = {state.id: state.leader for name in topics for state in snapshot.topics[name].partitions}
     for move in snapshot.reassignments.values():
@@ -99,5 +106,5 @@ def _moves(snapshot: Snapshot) -> Mapping[tuple[str, str], int]:
         for broker in move.adding:
             target = racks.get(broker)
             if source is not None and target is not None and source != target:
-                found[source, target] += 1
+                found.setdefault((source, target), []).append(rates.get((move.id, broker)))
     return dict(sorted(found.items()))

@@ -1,4 +1,4 @@
-"""Documents that several views share, each made once per look: the same ones that commands and the API print."""
+"""Documents that several views share with the API, each made once per look under the API's own key."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def shared_costs(asked: PageRequest) -> CrossRackCosts:
     """All cross-rack traffic of the look."""
-    return asked.made("costs", lambda look: costs_of(look.snapshot))
+    return asked.agent.made("costs", lambda look: costs_of(look.snapshot))
 
 
 def shared_money(asked: PageRequest) -> MoneyDocument:
@@ -38,22 +38,24 @@ def shared_money(asked: PageRequest) -> MoneyDocument:
 def shared_groups(asked: PageRequest) -> list[GroupDocument]:
     """Every group, the costliest first."""
     costs = shared_costs(asked)
-    return asked.made("groups", lambda look: groups(costs, look))
+    return asked.agent.made(("rows", "groups"), lambda look: groups(costs, look))
 
 
 def shared_racks(asked: PageRequest) -> list[RackDocument]:
     """Every rack, with what its loss costs."""
-    return asked.made("racks", racks)
+    costs = shared_costs(asked)
+    return asked.agent.made(("rows", "racks"), lambda look: racks(look, costs))
 
 
 def shared_findings(asked: PageRequest) -> list[FindingDocument]:
     """Every finding, the gravest first."""
-    return asked.made("findings", findings)
+    return asked.agent.made(("rows", "findings"), findings)
 
 
 def shared_checks(asked: PageRequest) -> list[CheckDocument]:
     """Every check of doctor, with what its fault costs."""
-    return asked.made("checks", lambda look: check_rows(doctor_checks(look), look))
+    costs = shared_costs(asked)
+    return asked.agent.made(("rows", "doctor"), lambda look: check_rows(doctor_checks(look), look, costs))
 
 
 class FindingRemedy(NamedTuple):

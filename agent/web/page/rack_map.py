@@ -74,7 +74,8 @@ def rack_view(asked: PageRequest) -> Response:
 def shared_flows(asked: PageRequest) -> RackFlows:
     """Flows between racks of the look."""
     costs = shared_costs(asked)
-    return asked.made("flows", lambda look: rack_flows(costs, look.snapshot, look.limits))
+    copies = asked.agent.copies()
+    return asked.made("flows", lambda look: rack_flows(costs, look.snapshot, look.limits, copies))
 
 
 def _unknown_words(path: str, unknown: int, parts: int, open_bytes_per_s: float, unbounded: int) -> str:

@@ -31,7 +31,6 @@
 
   // Live updates. A browser has few connections for one host, so a hidden tab gives its own back and catches up later.
   let events = null, wasLost = false, retry = 0, waits = 1000, pending = 0;
-  const EVENTS = ["message", "cycle", "look", "changed", "journal", "state"];
   const say = (state, words) => {
     const sign = find("#connection");
     if (sign) { sign.dataset.state = state; sign.querySelector(".words").textContent = words; }
@@ -62,7 +61,12 @@
     events = new EventSource("/api/v1/events");
     events.onopen = () => { waits = 1000; become("live", "live"); if (wasLost) changed(); wasLost = false; };
     events.onerror = lose;
-    for (const name of EVENTS) events.addEventListener(name, changed);
+    // The first event of a connection is the present look: a page that shows it already has nothing to fetch.
+    events.addEventListener("look", (event) => {
+      const shown = find("#live");
+      if (!shown || String(JSON.parse(event.data).cycle) !== shown.dataset.cycle) changed();
+    });
+    for (const name of ["reset", "plan"]) events.addEventListener(name, changed);
   };
   let hiding = 0;
   document.addEventListener("visibilitychange", () => {
