@@ -22,7 +22,7 @@ from agent.values.snapshot import ReaderGroup
 from agent.values.verdict import Allow, Hold, Verdict
 from agent.web.page.environment import rendered, utc_words
 from agent.web.page.group_tiles import GroupTiles
-from agent.web.page.groups import heat_cell, share_ledger
+from agent.web.page.groups import heat_cell, shared_ledger
 from agent.web.page.links import proposal_link, rack_link
 from agent.web.page.page_documents import shared_costs
 from agent.web.page.page_request import PageRequest, PageView
@@ -68,8 +68,8 @@ def group_view(asked: PageRequest) -> Response:
         tables.append(_assignments_table(tiles))
         compared = group_comparison(group, assessment, prediction, look.snapshot, look.limits)
         comparison = columns_row(compared)
-    tables.append(_rules_table(asked.made(("rules", name), lambda fresh: _rules(asked, name, fresh))))
-    shares = share_ledger(asked).shares(name)
+    tables.append(_rules_table(_rules(asked, name, look)))
+    shares = shared_ledger(asked).shares(name)
     return asked.page(
         "group.html",
         "Group",

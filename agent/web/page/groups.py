@@ -13,6 +13,7 @@ from agent.values.snapshot import RackState, ReaderGroup
 from agent.web.page.environment import percent
 from agent.web.page.group_shares import RackShare, ShareLedger, level
 from agent.web.page.links import group_link
+from agent.web.page.look_documents import DocumentMaker
 from agent.web.page.page_documents import shared_groups
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource
@@ -34,9 +35,9 @@ def groups_view(asked: PageRequest) -> Response:
     )
 
 
-def share_ledger(asked: PageRequest) -> ShareLedger:
+def shared_ledger(of: DocumentMaker) -> ShareLedger:
     """The shares of the look."""
-    return asked.made("shares", lambda look: ShareLedger(look.snapshot))
+    return of.made("shares", lambda look: ShareLedger(look.snapshot))
 
 
 def _racks(asked: PageRequest) -> list[str]:
@@ -45,7 +46,7 @@ def _racks(asked: PageRequest) -> list[str]:
 
 
 def _table(asked: PageRequest, rows: Sequence[Any], racks: Sequence[str]) -> TableSource:
-    ledger = share_ledger(asked)
+    ledger = shared_ledger(asked)
     kinds = sorted({row["kind"] for row in rows})
     figures = (
         ("local_share", "Local", _local, "reads inside the own rack"),

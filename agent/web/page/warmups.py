@@ -17,6 +17,7 @@ from agent.values.proposal import ProposalReason
 from agent.values.snapshot import RackState, Range, StreamsGroup, StreamsProcess, TaskCopy, TaskRole
 from agent.web.page.environment import utc_words
 from agent.web.page.links import group_link, rack_link
+from agent.web.page.look_documents import DocumentMaker
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.svg_warmups import warmup_bars
 from agent.web.page.tables import TableCell, TableColumn, TableRow, TableSource, page_rows
@@ -37,7 +38,7 @@ class JournalSeen(NamedTuple):
 
 def warmups_view(asked: PageRequest) -> Response:
     """The view."""
-    rows = asked.made("warm-ups", warmup_rows)
+    rows = shared_warmups(asked)
     journal = _journal(asked)
     applications = application_rows(asked.look, rows, journal)
     warming = _warmups_table(rows)
@@ -54,6 +55,11 @@ def warmups_view(asked: PageRequest) -> Response:
         why_no_rounds=journal.why_not,
         gaps=bool(asked.look.snapshot.gaps),
     )
+
+
+def shared_warmups(of: DocumentMaker) -> list[dict[str, Any]]:
+    """The warm-ups of the look."""
+    return of.made("warm-ups", warmup_rows)
 
 
 def _journal(asked: PageRequest) -> JournalSeen:
