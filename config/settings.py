@@ -12,13 +12,13 @@ from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from config.execute import ApproveSettings, ExecuteSettings, OperatorSettings, ProbingSettings, TriggerSettings
+from config.http_settings import HttpSettings
 from config.kafka_client import KafkaClientConfig
 from config.rack_locators import RackLocatorSettings
 from config.sections import (
     ClusterSettings,
     DetectSettings,
     GainSettings,
-    HttpSettings,
     LogSettings,
     MetricsSettings,
     ObserveSettings,

@@ -54,7 +54,7 @@ def status(source: options.SettingsOptions, given: options.LookOptions) -> None:
     session.leave(look, gaps=session.unnamed(look.snapshot.gaps, shown))
 
 
-def _cells(look: StageEvaluation, numbers: Mapping[str, Any], *, every: bool) -> dict[str, Any]:
+def _cells(look: StageEvaluation, numbers: dict[str, Any], *, every: bool) -> dict[str, Any]:
     """The numbers as cells of a table."""
     from agent.cli import tables
     from agent.cli.running_agents import agent_line
