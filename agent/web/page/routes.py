@@ -1,0 +1,92 @@
+"""Routes of the page: every view behind one guard, its files, and its problems as pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from urllib.parse import parse_qsl
+
+from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from agent.values.clock import Clock
+from agent.web.agent_view import AgentView
+from agent.web.page import findings, group_page, groups, overview, rack_map, warmups
+from agent.web.page.assets import PREFIX, static_answer
+from agent.web.page.look_documents import Preparation, ShownLooks
+from agent.web.page.page_documents import shared_checks, shared_findings, shared_groups, shared_money, shared_racks
+from agent.web.page.page_request import PageRequest, PageView, stale_after_ms, theme_answer
+
+VIEWS: tuple[PageView, ...] = (
+    *overview.VIEWS,
+    *rack_map.VIEWS,
+    *groups.VIEWS,
+    *group_page.VIEWS,
+    *warmups.VIEWS,
+    *findings.VIEWS,
+)
+"""Every view, each from the module of its name."""
+
+
+PREPARATIONS: tuple[Preparation, ...] = (
+    shared_findings,
+    shared_groups,
+    shared_racks,
+    shared_checks,
+    shared_money,
+    overview.shared_steps,
+    warmups.shared_warmups,
+    groups.shared_ledger,
+)
+"""What views need, made before a new look is shown."""
+
+
+def page_routes(agent: AgentView, clock: Clock, views: Sequence[PageView] = VIEWS) -> list[BaseRoute]:
+    """The routes of all views, of the files that they use, and of the switch between light and dark."""
+    looks = ShownLooks(agent, PREPARATIONS, stale_after_ms(agent))
+    routes: list[BaseRoute] = [
+        Route(view.path, partial(_answer, view, agent, looks, clock), methods=list(view.methods)) for view in views
+    ]
+    routes.append(Route(f"{PREFIX}/{{digest}}/{{name:path}}", static_answer, methods=["GET"]))
+    routes.append(Route("/theme", theme_answer, methods=["GET"]))
+    return routes
+
+
+async def _answer(view: PageView, agent: AgentView, looks: ShownLooks, clock: Clock, request: Request) -> Response:
+    """The view's answer, made in a thread: the server's own thread waits for no look."""
+    form = {} if request.method != "POST" else _fields(await request.body())
+    return await run_in_threadpool(_made, view, agent, looks, clock, request, form)
+
+
+def _made(  # noqa: PLR0917 (a view, the agent behind it, and a request)
+    view: PageView, agent: AgentView, looks: ShownLooks, clock: Clock, request: Request, form: dict[str, str]
+) -> Response:
+    documents, afterwards = looks.now()
+    asked = PageRequest(request, agent, clock, documents, form)
+    answer = _no_look(asked) if documents is None and view.needs_look else view.answer(asked)
+    if afterwards is not None:
+        answer.background = BackgroundTask(afterwards)
+    return answer
+
+
+def _no_look(asked: PageRequest) -> Response:
+    return asked.problem(
+        200,
+        "No look yet",
+        "The agent has not finished its first look at the cluster.",
+        "This page shows it as soon as it is there; the agent's log says what it waits for.",
+    )
+
+
+_MOST_FIELDS = 1_000
+
+
+def _fields(body: bytes) -> dict[str, str]:
+    """The fields of a form; none where they are too many."""
+    try:
+        return dict(parse_qsl(body.decode(errors="replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
+    except ValueError:
+        return {}
