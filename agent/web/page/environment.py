@@ -1,8 +1,9 @@
-"""Templates of the page: values are escaped and made harmless, an unknown one reads ``unknown``, none may be missing."""
+"""Templates of the page: values are escaped and made harmless; an unknown one reads ``unknown``."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ def environment() -> Environment:
         lasted=lambda value: _or_unknown(None if value is None else lasted(value)),
         name=lambda value: _or_unknown(None if value is None else short_name(value)),
         counted=counted,
+        utc=utc_words,
         usd=usd,
     )
     made.globals.update(
@@ -59,6 +61,14 @@ def percent(share: float) -> str:
     if 0 < value < 1 or 99 < value < 100:
         return f"{min(max(value, 0.1), 99.9):.1f} %"
     return f"{value:.0f} %"
+
+
+def utc_words(epoch_ms: float) -> str:
+    """``2026-11-24 03:20:00 UTC`` of epoch milliseconds."""
+    try:
+        return datetime.fromtimestamp(epoch_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (OverflowError, OSError, ValueError):
+        return f"{epoch_ms:.0f} ms since 1970"
 
 
 def short_name(text: object) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from markupsafe import Markup, escape
 from starlette.requests import Request
@@ -15,11 +15,11 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.clock import Clock
 from agent.values.number_format import lasted
+from agent.web.agent_view import AgentView, FinishedLook
 from agent.web.loop_state import LoopState
 from agent.web.page.environment import address, rendered
 from agent.web.page.signed_in import PersonShown, csrf_of, person_of
 from agent.web.page.tables import TableShown, TableSource, as_csv, as_json, shown
-from config.settings import Settings
 
 Made = TypeVar("Made")
 THEME_COOKIE = "rackwise_theme"
@@ -29,24 +29,6 @@ STALE_POLLS = 3
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _LOCAL_PATH = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")
 """A path of this server, never another host."""
-
-
-class PageSource(Protocol):
-    """What the page reads of a running agent; `agent.web.agent_view.AgentView` is one."""
-
-    @property
-    def state(self) -> LoopState:
-        """The loop at this instant."""
-
-    @property
-    def settings(self) -> Settings:
-        """The settings in force."""
-
-    def evaluation(self) -> StageEvaluation | None:
-        """The last finished look; None before the first."""
-
-    def made(self, key: Hashable, maker: Callable[[], Made], /) -> Made:
-        """What ``maker`` gives, made once per look and key."""
 
 
 class NavigationEntry(NamedTuple):
@@ -88,12 +70,12 @@ class PageHeader(NamedTuple):
 
 @dataclass(frozen=True)
 class PageRequest:
-    """A request with everything that a view needs. ``look`` is one look for the whole page; None before the first."""
+    """A request with everything that a view needs. ``finished`` is its one look; None before the first."""
 
     request: Request
-    source: PageSource
+    agent: AgentView
     clock: Clock
-    look: StageEvaluation | None
+    finished: FinishedLook | None
     form: Mapping[str, str] = field(default_factory=dict)
     """The fields of a form that was sent; of one that is named twice, the last."""
 
@@ -132,9 +114,16 @@ class PageRequest:
         """``table`` where tables stand for the pictures; else empty."""
         return "table" if self.query.get("view") == "table" else ""
 
-    def made(self, key: Hashable, maker: Callable[[], Made]) -> Made:
-        """What ``maker`` gives, made once per look and key."""
-        return self.source.made(("page", key), maker)
+    @property
+    def look(self) -> StageEvaluation:
+        """The stages' answers for the look that is shown. Raises LookupError before the first."""
+        if self.finished is None:
+            raise LookupError("no look has finished yet")
+        return self.finished.evaluation
+
+    def made(self, key: Hashable, maker: Callable[[StageEvaluation], Made]) -> Made:
+        """What ``maker`` makes of the last finished look, made once per look and key."""
+        return self.agent.made(("page", key), maker)
 
     def page(
         self, template: str, title: str, *, tables: Sequence[TableSource] = (), status: int = 200, **values: Any
@@ -172,12 +161,12 @@ class PageRequest:
         return theme if theme in THEMES else ""
 
     def _header(self) -> PageHeader:
-        state, now = self.source.state, self.clock()
-        stale_ms = STALE_POLLS * self.source.settings.poll.interval_ms
+        state, now = self.agent.state, self.clock()
+        stale_ms = STALE_POLLS * self.agent.settings.settings.poll.interval_ms
         age_ms = None if state.last_success is None else max(0, now.monotonic_ms - state.last_success.monotonic_ms)
         return PageHeader(
-            cluster=None if self.look is None else self.look.snapshot.cluster_id,
-            mode=self.source.settings.mode,
+            cluster=None if self.finished is None else self.finished.evaluation.snapshot.cluster_id,
+            mode=self.agent.settings.settings.mode,
             look_age_ms=age_ms,
             stale_ms=stale_ms,
             warnings=_warnings(state, age_ms, stale_ms),

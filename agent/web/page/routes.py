@@ -12,31 +12,33 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from agent.values.clock import Clock
+from agent.web.agent_view import AgentView
+from agent.web.page import findings, overview
 from agent.web.page.assets import PREFIX, static_answer
-from agent.web.page.page_request import PageRequest, PageSource, PageView, theme_answer
+from agent.web.page.page_request import PageRequest, PageView, theme_answer
 
-VIEWS: tuple[PageView, ...] = ()
+VIEWS: tuple[PageView, ...] = (*overview.VIEWS, *findings.VIEWS)
 """Every view, each from the module of its name."""
 
 
-def page_routes(source: PageSource, clock: Clock, views: Sequence[PageView] = VIEWS) -> list[BaseRoute]:
+def page_routes(agent: AgentView, clock: Clock, views: Sequence[PageView] = VIEWS) -> list[BaseRoute]:
     """The routes of all views, of the files that they use, and of the switch between light and dark."""
     routes: list[BaseRoute] = [
-        Route(view.path, partial(_answer, view, source, clock), methods=list(view.methods)) for view in views
+        Route(view.path, partial(_answer, view, agent, clock), methods=list(view.methods)) for view in views
     ]
     routes.append(Route(f"{PREFIX}/{{digest}}/{{name:path}}", static_answer, methods=["GET"]))
     routes.append(Route("/theme", theme_answer, methods=["GET"]))
     return routes
 
 
-async def _answer(view: PageView, source: PageSource, clock: Clock, request: Request) -> Response:
+async def _answer(view: PageView, agent: AgentView, clock: Clock, request: Request) -> Response:
     """The view's answer, made in a thread: the server's own thread waits for no look."""
     form = {} if request.method != "POST" else _fields(await request.body())
-    return await run_in_threadpool(_made, view, PageRequest(request, source, clock, source.evaluation(), form))
+    return await run_in_threadpool(_made, view, PageRequest(request, agent, clock, agent.look(), form))
 
 
 def _made(view: PageView, asked: PageRequest) -> Response:
-    if asked.look is None and view.needs_look:
+    if asked.finished is None and view.needs_look:
         return asked.problem(
             200,
             "No look yet",

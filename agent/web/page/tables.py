@@ -72,8 +72,8 @@ class TableSource:
     empty: str = "nothing to show"
     unit: str = "row"
     page_rows: int = PAGE_ROWS
-    opened: bool = False
-    """Whether it is shown at once, and not behind ``view=table``, where it belongs to a picture."""
+    stacks: bool = False
+    """Whether a phone shows its rows as stacks of cells, and not as a table that scrolls."""
 
 
 class TableHead(NamedTuple):

@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from agent.simulate.evaluation import StageEvaluation
 from agent.web.page.page_request import PageView
 from agent.web.page.routes import VIEWS, page_routes
-from tests.web.page.worlds import StandInAgent, clock
+from tests.web.page.worlds import clock, viewed
 
 
 class PageClient:
@@ -43,7 +43,7 @@ class PageClient:
 
 def page_client(look: StageEvaluation | None, *, views: Sequence[PageView] = VIEWS, age_ms: int = 3_000) -> PageClient:
     """A client of the page of an agent whose last look is this."""
-    return PageClient(Starlette(routes=page_routes(StandInAgent(look, age_ms=age_ms), clock, views)))
+    return PageClient(Starlette(routes=page_routes(viewed(look, age_ms=age_ms), clock, views)))
 
 
 def read(html: str) -> HtmlElement:

@@ -1,49 +1,60 @@
-"""Clusters that the page is looked at with, each as the evaluation of its second look; and a stand-in for the agent."""
+"""Clusters that the page is looked at with, each as the evaluation of its second look; and the agent around it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
-from typing import TypeVar
 
+from agent.guard.judge import guard
 from agent.simulate.evaluation import StageEvaluation, first_memory, second_look
 from agent.values.clock import ClockReading
+from agent.values.cycle import Cycle
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import GapCause, Observation, ObservationPart
+from agent.web.agent_view import AgentView
 from agent.web.loop_state import LoopState
 from assignors.problem import TopicPartition
+from config.load import LoadedSettings
 from config.settings import Settings
 from tests.builders import Answers, an_observation, consumer, instance, process_id, reader, with_group
 from tests.hostile_cluster import observation as hostile_observation
 from tests.hostile_cluster import poisoned
 from tests.synthetic_cluster import next_look, synthetic_cluster
 
-Made = TypeVar("Made")
 NOW = ClockReading(1_760_000_063_000, 50_063_000)
 """Three seconds after the second look."""
 RECORD_BYTES = 1_000
 
 
-class StandInAgent:
-    """What the page reads of an agent whose last finished look is ``look``."""
+def viewed(look: StageEvaluation | None, *, age_ms: int = 3_000, **settings: object) -> AgentView:
+    """A running agent whose last finished cycle gave this look, as API and page read it."""
+    loaded = LoadedSettings(
+        settings=Settings.model_validate({"kafka": {"bootstrap.servers": "kafka:9092"}, **settings})
+    )
+    ended = ClockReading(NOW.wall_ms - age_ms, NOW.monotonic_ms - age_ms)
+    state = LoopState(started=ClockReading(0, 0))
+    if look is not None:
+        cycle = _cycle(look)
+        state = replace(state, cycle=cycle, planned=cycle, last_end=ended, last_success=ended)
+    return AgentView(state=lambda: state, settings=loaded, read_journal=dict, journal_name="rackwise.journal")
 
-    def __init__(self, look: StageEvaluation | None, *, age_ms: int = 3_000, settings: Settings | None = None) -> None:
-        self.look = look
-        self.settings = settings or Settings.model_validate({"kafka": {"bootstrap.servers": "kafka:9092"}})
-        ended = ClockReading(NOW.wall_ms - age_ms, NOW.monotonic_ms - age_ms)
-        self.state = LoopState(started=ClockReading(0, 0), last_end=ended, last_success=ended if look else None)
-        self._made: dict[Hashable, object] = {}
 
-    def evaluation(self) -> StageEvaluation | None:
-        """The look."""
-        return self.look
-
-    def made(self, key: Hashable, maker: Callable[[], Made], /) -> Made:
-        """Made once."""
-        if key not in self._made:
-            self._made[key] = maker()
-        return self._made[key]  # type: ignore[return-value] # the key says which
+def _cycle(look: StageEvaluation) -> Cycle:
+    return Cycle(
+        number=7,
+        look="rackwise/7",
+        limits=look.limits,
+        observation=Answers().at(),
+        before=look.before,
+        after=look.before,
+        snapshot=look.snapshot,
+        detection=look.detection,
+        plan=look.plan,
+        proposals=look.proposals,
+        verdicts=guard(look.proposals, look.snapshot, look.before, look.limits),
+    )
 
 
 def clock() -> ClockReading:
