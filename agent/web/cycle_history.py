@@ -88,7 +88,7 @@ class EndedProposal(NamedTuple):
 
 
 def summary_of(cycle: Cycle, before: Cycle | None, planned_before: Cycle | None) -> CycleSummary:
-    """The row of a finished cycle. ``before``: the last one that succeeded; ``planned_before``: the last that planned."""
+    """The row of a finished cycle. ``before``: the last that succeeded; ``planned_before``: the last that planned."""
     reads, crossing = _totals(cycle)
     events = tuple(_events(cycle, before, planned_before))
     return CycleSummary(

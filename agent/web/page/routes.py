@@ -15,9 +15,10 @@ from agent.values.clock import Clock
 from agent.web.agent_view import AgentView
 from agent.web.page import findings, overview
 from agent.web.page.assets import PREFIX, static_answer
+from agent.web.page.operating_views import OPERATING_VIEWS
 from agent.web.page.page_request import PageRequest, PageView, theme_answer
 
-VIEWS: tuple[PageView, ...] = (*overview.VIEWS, *findings.VIEWS)
+VIEWS: tuple[PageView, ...] = (*overview.VIEWS, *findings.VIEWS, *OPERATING_VIEWS)
 """Every view, each from the module of its name."""
 
 

@@ -1,0 +1,54 @@
+"""The journal and the guard's verdicts as one request shows them: each read once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from agent.documents.journal import JournalRecords, plans_in
+from agent.values.journal import JournalState
+from agent.values.reassignment import ReassignmentPlan
+from agent.values.typed_json import UnreadableError
+from agent.values.verdict import Verdict
+from agent.web.agent_view import AgentView
+
+
+class ActingRecords:
+    """Plans that a newer rackwise wrote make the whole journal unreadable."""
+
+    def __init__(self, agent: AgentView) -> None:
+        self._agent = agent
+
+    @cached_property
+    def records(self) -> JournalRecords:
+        """The journal as the page shows it."""
+        found = self._agent.journal()
+        try:
+            plans_in(found.view)
+        except UnreadableError as error:
+            return JournalRecords({}, "not readable", known=False, why=str(error))
+        return found
+
+    @property
+    def view(self) -> JournalState:
+        """Its entries; none where it cannot be read."""
+        return self.records.view
+
+    @cached_property
+    def plans(self) -> tuple[ReassignmentPlan, ...]:
+        """Every plan of it."""
+        return plans_in(self.view)
+
+    @cached_property
+    def verdicts(self) -> Mapping[str, Verdict]:
+        """What the guard said at the last planning."""
+        return self._agent.verdicts()
+
+    @property
+    def unreadable(self) -> str:
+        """Why the journal is not shown, as a sentence; empty where it is."""
+        records = self.records
+        why = f": {records.why}" if records.why else ""
+        if not records.known:
+            return f"The journal cannot be read, so approvals, plans and throttles of rackwise are unknown{why}"
+        return f"There is no journal{why}" if records.why else ""

@@ -1,0 +1,8 @@
+"""The views of what is proposed, done, asked and reported: proposals, moves, time line, what if, reports."""
+
+from __future__ import annotations
+
+from agent.web.page import moves, proposal, proposals
+from agent.web.page.page_request import PageView
+
+OPERATING_VIEWS: tuple[PageView, ...] = (*proposals.VIEWS, *proposal.VIEWS, *moves.VIEWS)
