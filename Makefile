@@ -101,6 +101,7 @@ sentences: venv ## write the list of all sentences that an operator can see anew
 schemas: venv ## write the schemas of topics and of what commands print anew (docs/schemas, docs/operations.md, docs/telemetry.md)
 	$(BIN)/python -m tests.docs.schemas
 	$(BIN)/python -m tests.docs.documents
+	$(BIN)/python -m tests.docs.openapi
 
 .PHONY: assets
 assets: venv ## fetch the browser libraries of the page by npm, as pinned in agent/web/page/static/vendor/vendor.lock.json

@@ -265,13 +265,13 @@ def _open(proposals: Sequence[Proposal], subject: str) -> str:
 
 def _ended(subject: str, judged: _Judged) -> str | None:
     """What the journal says of a proposal that is not proposed now; None when it says nothing."""
-    from agent.documents.journal import plans_in
+    from agent.journal import plan_entries
     from agent.journal.commands import attempt_text
     from agent.plan.new_partitions import PROPOSAL
     from agent.values.reassignment import attempt, latest
 
     view = _journal(judged.loaded, ended=True) if judged.loaded is not None and PROPOSAL.fullmatch(subject) else None
-    newest = latest(plans_in(view), attempt(subject).of) if view else None
+    newest = latest(plan_entries.plans(view), attempt(subject).of) if view else None
     return None if newest is None else f"{subject} is not proposed now; {attempt_text(newest)}"
 
 

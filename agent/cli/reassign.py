@@ -151,11 +151,11 @@ def rollback(
 
 def _say_way_back(loaded: LoadedSettings, name: str) -> None:
     """How many partitions may move back, and at which limits; of a plan that is not known the agent's answer tells."""
-    from agent.documents.journal import plans_in
+    from agent.journal import plan_entries
     from agent.values.number_format import counted
     from agent.values.reassignment import latest, limits_words
 
-    plans = plans_in(ask.journal(ask.plan_of(loaded)))
+    plans = plan_entries.plans(ask.journal(ask.plan_of(loaded)))
     plan = next((one for one in plans if one.proposal_id == name), None) or latest(plans, name)
     if plan is not None and not plan.dropped:
         limits = limits_words(plan.throttle_bytes_per_s, plan.max_moves) or " with the limits of the settings"
@@ -216,11 +216,11 @@ def _exit_code(observation: Observation, records: JournalRecords) -> int:
 
 def _plan(view: JournalState, name: str) -> ReassignmentPlan:
     """The plan of that name, or the newest attempt at that proposal. Raises BadInput."""
-    from agent.documents.journal import plans_in
     from agent.errors import BadInput
+    from agent.journal import plan_entries
     from agent.values.reassignment import latest
 
-    plans = plans_in(view)
+    plans = plan_entries.plans(view)
     found = latest(plans, name) or next((plan for plan in plans if plan.proposal_id == name), None)
     if found is None:
         raise BadInput(

@@ -9,6 +9,8 @@ from agent.cli.output import NAMES_SHOWN, OutputFormat, chosen, emit, emit_gap, 
 from config.foreign_text import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from agent.simulate.evaluation import StageEvaluation
 
 FINDINGS_SHOWN = 20
@@ -19,13 +21,14 @@ def status(source: options.SettingsOptions, given: options.LookOptions) -> None:
     """Summary of the cluster: size, traffic across racks, its cost a day, every finding, and what stops the agent."""
     look = session.look_or_replay(source, given.replay, duration=given.duration, reported=True)
     from agent.cli import tables
-    from agent.documents.status import status_document
+    from agent.documents.status import status_document, status_numbers
 
-    document = status_document(look)
+    numbers = status_numbers(look)
+    document = status_document(look, numbers)
     if chosen(given.output) is not OutputFormat.TABLE:
         emit_one(document, given.output)
         session.leave(look)
-    cells = _cells(look, every=given.every)
+    cells = _cells(look, numbers, every=given.every)
     emit_one(cells, given.output, tuple(cells), every=given.every)
     tables.basis(look)
     for sentence in look.agent["acting"] if look.agent is not None else ():
@@ -51,13 +54,12 @@ def status(source: options.SettingsOptions, given: options.LookOptions) -> None:
     session.leave(look, gaps=session.unnamed(look.snapshot.gaps, shown))
 
 
-def _cells(look: StageEvaluation, *, every: bool) -> dict[str, Any]:
+def _cells(look: StageEvaluation, numbers: Mapping[str, Any], *, every: bool) -> dict[str, Any]:
     """The numbers as cells of a table."""
     from agent.cli import tables
     from agent.cli.running_agents import agent_line
-    from agent.documents.status import status_numbers
 
-    cells = {**status_numbers(look), "across_racks": tables.across_racks(look)}
+    cells = {**numbers, "across_racks": tables.across_racks(look)}
     if cells["brokers"] is not None:
         absent = cells["absent_brokers"]
         cells["brokers"] = {rack: tables.marked(of, absent) for rack, of in cells["brokers"].items()}

@@ -40,14 +40,9 @@ if TYPE_CHECKING:
     from assignors.problem import TopicPartition
 
 
-def plans_in(view: JournalState) -> tuple[ReassignmentPlan, ...]:
-    """Every plan of the journal. Raises UnreadableError where a newer rackwise wrote them."""
-    return plan_entries.plans(view)
-
-
 def plan_rows(view: JournalState) -> list[PlanRow]:
     """One row per plan, the latest last."""
-    return [plan_row(plan, plan_entries.batches(view, plan.proposal_id)) for plan in plans_in(view)]
+    return [plan_row(plan, plan_entries.batches(view, plan.proposal_id)) for plan in plan_entries.plans(view)]
 
 
 def plan_row(plan: ReassignmentPlan, batches: Iterable[Batch]) -> PlanRow:
@@ -162,7 +157,7 @@ def history_rows(view: JournalState) -> list[HistoryRow]:
     at = {entry.key.removeprefix("plan/"): entry.at_ms for entry in under(view, "plan")}
     rows += [
         _row(at[plan.proposal_id], "plan", plan.proposal_id, plan.approved_by, (plan.state.value, plan.sentence))
-        for plan in plans_in(view)
+        for plan in plan_entries.plans(view)
     ]
     for one in triggers(view):
         state = one.effect.value if one.effect is not None else "asked"
