@@ -8,14 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from agent.act.reassign.progress import CopyRates
-from agent.execute.reassign.messages import ClusterView, ReassignmentView
 from agent.record.recorder import RecordingResult
 from agent.values.clock import ClockReading
 from agent.values.cycle import Cycle
 from agent.values.last_known import LastKnown, is_failed
 from agent.values.number_format import lasted
-from agent.values.progress import ExecuteState, ReplicaProgress
+from agent.values.progress import ExecuteState
 from agent.web.cycle_history import CycleSummary, EndedProposal, failed_summary, summary_of, with_ended, with_summary
 
 
@@ -63,8 +61,6 @@ class LoopState:
     """A row a minute for the last day, the newest last."""
     ended_proposals: tuple[EndedProposal, ...] = ()
     """Those that are made no more, the newest last."""
-    copies: tuple[ReplicaProgress, ...] = ()
-    """Replicas that the last look saw being copied, with their pace over the looks."""
     stopping: bool = False
 
 
@@ -73,7 +69,6 @@ class LoopMonitor:
 
     def __init__(self, started: ClockReading) -> None:
         self._lock = threading.Lock()
-        self._rates = CopyRates()
         self._state = LoopState(started=started)
 
     @property
@@ -103,7 +98,6 @@ class LoopMonitor:
             acts=_added(before.acts, cycle),
             past=with_summary(before.past, summary_of(cycle, before.cycle, before.planned)),
             ended_proposals=with_ended(before.ended_proposals, cycle, before.planned),
-            copies=self._copies(cycle),
         )
 
     def failed(self, failure: CycleFailure, at: ClockReading) -> None:
@@ -123,22 +117,6 @@ class LoopMonitor:
     def stopping(self) -> None:
         """The process is about to end."""
         self._update(stopping=True)
-
-    def _copies(self, cycle: Cycle) -> tuple[ReplicaProgress, ...]:
-        """The copies of this look. Sizes that are older than the look say nothing of their pace."""
-        seen = cycle.observation
-        if not seen.reassignments and not self._state.copies:
-            return ()
-        sizes = seen.replica_bytes if cycle.snapshot.sizes_fresh else {}
-        moving = frozenset(one.id for one in seen.reassignments)
-        view = ClusterView(
-            brokers=frozenset(broker.id for broker in seen.brokers),
-            partitions=(),
-            moves=tuple(ReassignmentView(one.id, one.replicas, one.adding, one.removing) for one in seen.reassignments),
-            bytes=tuple((one, broker, size) for (broker, one), size in sizes.items() if one in moving),
-        )
-        self._rates.looked(view, seen.monotonic_ms / 1_000)
-        return self._rates.of(moving)
 
     def _update(self, **changes: object) -> None:
         with self._lock:

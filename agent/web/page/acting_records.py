@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
-from agent.documents.journal import JournalRecords, plans_in
+from agent.documents.journal import JournalRecords
+from agent.journal import plan_entries
 from agent.values.journal import JournalState
 from agent.values.reassignment import ReassignmentPlan
 from agent.values.typed_json import UnreadableError
@@ -24,7 +25,7 @@ class ActingRecords:
         """The journal as the page shows it."""
         found = self._agent.journal()
         try:
-            plans_in(found.view)
+            plan_entries.plans(found.view)
         except UnreadableError as error:
             return JournalRecords({}, "not readable", known=False, why=str(error))
         return found
@@ -37,7 +38,7 @@ class ActingRecords:
     @cached_property
     def plans(self) -> tuple[ReassignmentPlan, ...]:
         """Every plan of it."""
-        return plans_in(self.view)
+        return plan_entries.plans(self.view)
 
     @cached_property
     def verdicts(self) -> Mapping[str, Verdict]:

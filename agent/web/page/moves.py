@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from agent.documents.journal import history_rows, reassign_status
 from agent.values.number_format import counted, lasted, sized
-from agent.values.observation import ObservationPart, RawReassignment
+from agent.values.observation import ObservationPart
 from agent.values.reassignment import ENDED, PlanState, attempt
 from agent.web.page.acting_records import ActingRecords
 from agent.web.page.environment import address, rendered
@@ -72,11 +72,7 @@ def moves_view(asked: PageRequest) -> Response:
 
 def status_of(asked: PageRequest, acting: ActingRecords) -> ReassignStatus:
     """What ``reassign status`` prints, from the last look and the journal."""
-    moves = [
-        RawReassignment(one.id, one.replicas, one.adding, one.removing)
-        for one in asked.look.snapshot.reassignments.values()
-    ]
-    return reassign_status(acting.records, moves, asked.agent.state.copies)
+    return reassign_status(acting.records, asked.agent.moves(), asked.agent.copies())
 
 
 def _not_reported(asked: PageRequest) -> bool:

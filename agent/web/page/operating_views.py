@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from agent.web.page import moves, proposal, proposals
+from agent.web.page import moves, proposal, proposals, timeline, whatif
 from agent.web.page.page_request import PageView
 
-OPERATING_VIEWS: tuple[PageView, ...] = (*proposals.VIEWS, *proposal.VIEWS, *moves.VIEWS)
+OPERATING_VIEWS: tuple[PageView, ...] = (
+    *proposals.VIEWS,
+    *proposal.VIEWS,
+    *moves.VIEWS,
+    *timeline.VIEWS,
+    *whatif.VIEWS,
+)

@@ -18,7 +18,7 @@ from agent.simulate.evaluation import StageEvaluation
 from agent.values.clock import ClockReading
 from agent.values.journal import JournalState
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
-from agent.values.progress import ReplicaProgress
+from agent.values.observation import Observation
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.reassignment import (
     Batch,
@@ -39,6 +39,7 @@ from agent.web.page.routes import VIEWS, page_routes
 from assignors.problem import TopicPartition
 from config.load import LoadedSettings
 from config.settings import Settings
+from tests.builders import Answers
 from tests.journals import journal
 from tests.web.page.answers import PageClient
 from tests.web.page.worlds import NOW, _cycle, clock, sick
@@ -102,7 +103,7 @@ def a_journal(look: StageEvaluation) -> JournalState:
         *(line for one in (done, back, plan, batch, *debts) for line in plan_entries.change_writes(one)),
         answered(command, LeaderAnswer(done=True, sentence="paused p-111111111111", at_ms=NOW_MS - 50 * MINUTE,
                                        plan="p-111111111111")),
-        answered(refusal, LeaderAnswer(done=False, sentence="refused: there is no plan p-0", at_ms=NOW_MS - 40 * MINUTE)),
+        answered(refusal, LeaderAnswer(done=False, sentence="refused: no plan p-0", at_ms=NOW_MS - 40 * MINUTE)),
     ]  # fmt: skip
     if (proposal := approvable(look)) is not None:
         writes.append(
@@ -114,7 +115,7 @@ def a_journal(look: StageEvaluation) -> JournalState:
                     "bob@desk",
                     NOW_MS - MINUTE,
                     NOW_MS + 50 * MINUTE,
-                )  # fmt: skip
+                )
             )
         )
     return journal(*writes, at_ms=NOW_MS - 20 * MINUTE)
@@ -171,7 +172,7 @@ def acting(
     look = look or sick()
     chosen = {"kafka": {"bootstrap.servers": "kafka:9092"}, "mode": mode, **settings}
     loaded = LoadedSettings(settings=Settings.model_validate(chosen))
-    cycle = _cycle(look)
+    cycle = replace(_cycle(look), observation=copying(172 * MB, NOW.monotonic_ms))
     if proposals is not None:
         cycle = replace(cycle, proposals=proposals)
     at = ClockReading(NOW_MS - 3_000, NOW.monotonic_ms - 3_000)
@@ -185,16 +186,26 @@ def acting(
         last_success=at,
         past=five_hours(look),
         ended_proposals=tuple(ended),
-        copies=(ReplicaProgress(MOVING, 5, 172 * MB, 400 * MB, 4.1 * MB, 55.6),),
     )
-    shown = state(made)
     view = a_journal(look)
-    return AgentView(
-        state=lambda: shown,
+    shown = [replace(made, cycle=replace(cycle, observation=copying(90 * MB, NOW.monotonic_ms - 20_000)))]
+    agent = AgentView(
+        state=lambda: shown[0],
         settings=loaded,
         read_journal=read_journal or (lambda: view),
         journal_name="rackwise.journal",
     )
+    agent.look()  # rates are known from a second look on
+    shown[0] = state(made)
+    return agent
+
+
+def copying(there: int, monotonic_ms: int) -> Observation:
+    """A look at the copy of `MOVING` to broker 5."""
+    answers = Answers()
+    answers.moving(str(MOVING), (3, 6, 5), (5,), (6,))
+    answers.sizes.update({(3, MOVING): 400 * MB, (6, MOVING): 400 * MB, (5, MOVING): there})
+    return replace(answers.at(), monotonic_ms=monotonic_ms)
 
 
 class KnownPerson:
