@@ -60,6 +60,12 @@ class ClusterUnreachable(RetryableFailure):
     exit_code = 5
 
 
+class AgentUnreachable(RetryableFailure):
+    """No answer of the agent that ``--agent`` names, or none now."""
+
+    exit_code = 5
+
+
 class NoBrokersYet(RetryableFailure):
     """A broker answered, but named no broker: the cluster is still forming."""
 

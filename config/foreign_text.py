@@ -187,3 +187,13 @@ def _json_escape(char: str) -> str:
         return f"\\u{code:04x}"
     high, low = divmod(code - 0x10000, 0x400)
     return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+
+
+def segment_of(name: str) -> str:
+    """The segment of a URL's path for a name of any characters, a slash among them."""
+    from urllib.parse import quote  # noqa: PLC0415 slow, and seldom asked for
+
+    try:
+        return quote(name.encode("utf-8", "surrogatepass"), safe="")
+    except UnicodeEncodeError:
+        return quote(name.encode("utf-8", "surrogateescape"), safe="")

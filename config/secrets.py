@@ -33,8 +33,11 @@ _ARGUMENTS = ".argv"
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a value under that name is secret, such as ``spark.hadoop.fs.s3a.secret.key``."""
-    return _NAME.search(name) is not None
+    """Whether a value under that name is secret, such as ``spark.hadoop.fs.s3a.secret.key``.
+
+    The path of a file with secrets, such as ``http.auth.tokens_file``, is none.
+    """
+    return _NAME.search(name) is not None and not name.endswith("_file")
 
 
 def without_url_secrets(text: str) -> str:

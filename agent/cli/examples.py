@@ -79,6 +79,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "config schema": ("rackwise config schema",),
     "config docs": ("rackwise config docs",),
     "config example": ("rackwise config example",),
+    "token new": (
+        "rackwise token new ann --role approve --expires 90d --file /etc/rackwise/tokens.yaml",
+        "rackwise token new grafana -c rackwise.yaml",
+    ),
+    "token check": ("rackwise token check -c rackwise.yaml", "rackwise token check --file /etc/rackwise/tokens.yaml"),
     "spark ingest": (
         f"rackwise spark ingest {_AT} --tables /data/rackwise",
         f"rackwise spark ingest {_AT} --tables /data/rackwise --once --weights",
@@ -147,6 +152,7 @@ SHORT: Final[Mapping[str, str]] = {
     "simulate": "What changes of brokers, racks and groups would do.",
     "run": "Run the agent; a dry run unless --mode execute.",
     "config": "Settings: check, show, schema, docs, example.",
+    "token": "Tokens for pages and API: new, check.",
     "proposals": "Proposals of the agent: list, approve, follow, cancel.",
     "reassign": "Reassignments: status, verify, cancel, rollback.",
     "pause": "Begin no new batch and no rebalance until resume.",
@@ -170,6 +176,8 @@ SHORT: Final[Mapping[str, str]] = {
     "config schema": "JSON Schema of the settings file, for editors.",
     "config docs": "The table of all settings, as Markdown.",
     "config example": "A settings file with every setting and its default.",
+    "token new": "Make a token, shown once; its hash goes into the file.",
+    "token check": "Check the file of tokens; list names and roles.",
     "spark ingest": "Read rackwise's topics into tables.",
     "spark refresh": "Work out silver and gold again from bronze.",
     "spark report": "Write a report that begins with what to do first.",

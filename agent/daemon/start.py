@@ -41,6 +41,8 @@ from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, DELETE, LOG_APPEND_
 from agent.values.limits import AgentMode, Limits
 from agent.values.number_format import counted
 from agent.values.proposal import Proposal
+from agent.web.access.gate import hosts_of, make_gate
+from agent.web.access.tls import tls_context
 from agent.web.agent_view import AgentView
 from agent.web.app import WebServer, make_app
 from agent.web.metrics import SeriesCaps
@@ -69,7 +71,9 @@ def run_agent(loaded: LoadedSettings, *, once: bool = False) -> int:
             return agent.run()
         with _web(loaded, agent) as server:
             structlog.get_logger("rackwise").info(
-                "listening", address=server.address, sentence=f"health and metrics at http://{server.address}"
+                "listening",
+                address=server.address,
+                sentence=f"health and metrics at {server.scheme}://{server.address}",
             )
             return agent.run(lambda: server.is_running)
 
@@ -188,17 +192,19 @@ def _own_topic(settings: Settings, topic: TopicSettings, name: str, partitions: 
 
 def _web(loaded: LoadedSettings, agent: AgentDaemon) -> WebServer:
     settings = loaded.settings
+    http = settings.http
     app = make_app(
         lambda: agent.watch.state,
         system_clock,
         fresh_ms=_FRESH_LOOKS * settings.poll.interval_ms + settings.observe.deadline_ms,
         stall_ms=settings.process.stall_after_ms,
         caps=SeriesCaps(groups=settings.metrics.top_groups, tasks=settings.metrics.top_tasks),
-        allowed_hosts=settings.http.allowed_hosts,
+        allowed_hosts=hosts_of(http),
         acting=agent.acting_now,
-        view=agent_view(loaded, agent),
+        gate=make_gate(http) if http.pages else None,
+        view=agent_view(loaded, agent) if http.pages else None,
     )
-    return WebServer(app, settings.http.bind, settings.http.port)
+    return WebServer(app, http.bind, http.port, tls=tls_context(http.tls))
 
 
 def agent_view(loaded: LoadedSettings, agent: AgentDaemon) -> AgentView:

@@ -60,7 +60,7 @@ SECTIONS = (
     ("the stages outside of the loop", "pure", ("agent/simulate",)),
     ("explain and doctor", "pure", ("agent/explain",)),
     ("documents of command line and API", "pure", ("agent/documents",)),
-    ("around the line", "", ("agent", "agent/daemon", "agent/web", "agent/web/api", "agent/cli")),
+    ("around the line", "", ("agent", "agent/daemon", "agent/web", "agent/web/access", "agent/web/api", "agent/cli")),
     ("the page", "HTML of the running agent; it asks no broker", ("agent/web/page",)),
     ("assignors", "pure, usable alone", ("assignors", "assignors/optimal")),
     ("Kafka's assignors", "pure, usable alone", ("assignors/kafka", "assignors/cases")),
