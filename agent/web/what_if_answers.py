@@ -138,8 +138,8 @@ def refusal(look: StageEvaluation, changes: tuple[SimulatedChange, ...]) -> What
             remedy="Ask for fewer, or on the command line.",
         )
     size = sum(len(topic.partitions) for topic in look.snapshot.topics.values())
-    size += sum(round(max((of.total for of in one.current), default=0)) for one in look.detection.assessments.values()
-                if one.current and one.current[0].unit == "partitions")  # fmt: skip
+    for one in look.detection.assessments.values():
+        size += max((round(of.total) for of in one.current if of.unit == "partitions"), default=0)
     if size <= MOST_READS:
         return None
     return WhatIfAnswer(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.web.page import moves, proposal, proposals, timeline, whatif
+from agent.web.page import moves, proposal, proposals, reports, timeline, whatif
 from agent.web.page.page_request import PageView
 
 OPERATING_VIEWS: tuple[PageView, ...] = (
@@ -11,4 +11,5 @@ OPERATING_VIEWS: tuple[PageView, ...] = (
     *moves.VIEWS,
     *timeline.VIEWS,
     *whatif.VIEWS,
+    *reports.VIEWS,
 )

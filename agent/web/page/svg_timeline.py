@@ -136,7 +136,7 @@ def _bands(points: Sequence[TimelinePoint], axis: _TimeAxis) -> Markup:
         top = [(axis.x(p.at_ms), _TOP + _CURVE * (1 - (p.local_share or 0) - (p.unknown_share or 0))) for p in run]
         low = [(axis.x(p.at_ms), _TOP + _CURVE * (1 - (p.local_share or 0))) for p in reversed(run)]
         path = "L".join(f"{number(x)} {number(y)}" for x, y in (*top, *low))
-        bands.append(element("path", element("title", "locality unknown"), d=Markup(f"M{path}Z"), fill=_HATCH))
+        bands.append(element("path", element("title", "locality unknown"), d=Markup(f"M{path}Z"), fill=_HATCH))  # noqa: S704 (numbers)
     return group(*bands)
 
 
@@ -186,12 +186,12 @@ def _line(class_: str, run: Sequence[tuple[int, float]], axis: _TimeAxis, scale:
     if len(spots) == 1:
         return element("circle", cx=spots[0][0], cy=spots[0][1], r=2.5, class_=f"{class_} dot")
     path = "L".join(f"{number(x)} {number(y)}" for x, y in spots)
-    return element("path", d=Markup(f"M{path}"), class_=class_)
+    return element("path", d=Markup(f"M{path}"), class_=class_)  # noqa: S704 (numbers)
 
 
 def _traffic(points: Sequence[TimelinePoint], axis: _TimeAxis, top: float) -> Markup:
     """Bytes per second that are read across racks, on a scale of their own."""
-    title = text(0.0, top - 14, "Read across racks", class_="text-strong")
+    title = text(0.0, top - 14, "Read across racks", class_="text-strong on-hatch")
     known = [one.cross_rack_bytes_per_s for one in points if one.cross_rack_bytes_per_s is not None]
     if not known:
         area = element("rect", x=_LEFT, y=top, width=_WIDTH - _LEFT - _RIGHT, height=_SECOND, fill=_HATCH)
