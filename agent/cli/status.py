@@ -9,7 +9,6 @@ from agent.cli.output import NAMES_SHOWN, OutputFormat, chosen, emit, emit_gap, 
 from config.foreign_text import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
 
     from agent.simulate.evaluation import StageEvaluation
 

@@ -19,7 +19,7 @@ from agent.web.agent_view import AgentView, FinishedLook
 from agent.web.loop_state import LoopState
 from agent.web.page.environment import address, rendered
 from agent.web.page.look_documents import LookDocuments
-from agent.web.page.signed_in import PersonShown, csrf_of, person_of
+from agent.web.page.signed_in import PersonShown, form_token, person_shown
 from agent.web.page.tables import TableShown, TableSource, as_csv, as_json, shown
 
 Made = TypeVar("Made")
@@ -89,12 +89,12 @@ class PageRequest:
     @cached_property
     def person(self) -> PersonShown:
         """Who asks."""
-        return person_of(self.request)
+        return person_shown(self.request)
 
     @property
     def csrf_token(self) -> str:
         """The token that a form of this page sends."""
-        return csrf_of(self.request)
+        return form_token(self.request)
 
     @property
     def path(self) -> str:
