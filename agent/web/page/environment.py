@@ -20,6 +20,8 @@ from config.foreign_text import shortened
 TEMPLATES = Path(__file__).with_name("templates")
 UNKNOWN = Markup('<span class="unknown">unknown</span>')
 _NAME_SHOWN = 64
+_LEAST_ROOM = 32
+"""Below this the number of characters that are left out would be most of what is shown."""
 
 
 @cache
@@ -71,9 +73,10 @@ def utc_words(epoch_ms: float) -> str:
         return f"{epoch_ms:.0f} ms since 1970"
 
 
-def short_name(text: object) -> str:
-    """A foreign name on one line, without its middle where it is long."""
-    return shortened(str(text), run=_NAME_SHOWN)
+def short_name(text: object, room: int = _NAME_SHOWN) -> str:
+    """A foreign name on one line, without its middle where it is longer than ``room``."""
+    shown = shortened(str(text), run=max(room, _LEAST_ROOM))
+    return shown if len(shown) <= room else f"{shown[: room - 1]}…"
 
 
 def address(path: str, **values: object) -> Markup:

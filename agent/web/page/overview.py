@@ -15,6 +15,7 @@ from agent.values.finding import Finding, FindingSeverity
 from agent.values.number_format import counted, few, in_full, usd_per_gb
 from agent.values.proposal import Proposal
 from agent.web.page.links import finding_link, proposal_link
+from agent.web.page.look_documents import DocumentMaker
 from agent.web.page.page_documents import gap_sentences, shared_checks, shared_findings, shared_money
 from agent.web.page.page_request import PageRequest, PageView
 
@@ -49,8 +50,8 @@ class FirstStep(NamedTuple):
 def overview(asked: PageRequest) -> Response:
     """The view."""
     look, money = asked.look, shared_money(asked)
-    severities = Counter(row["severity"] for row in shared_findings(asked))
-    steps = asked.made("first steps", lambda fresh: first_steps(fresh, shared_checks(asked)))
+    severities: Counter[str] = Counter(row["severity"] for row in shared_findings(asked))
+    steps = shared_steps(asked)
     gaps = gap_sentences(look.snapshot.gaps)
     return asked.page(
         "overview.html",
@@ -108,6 +109,12 @@ def price_words(money: MoneyDocument, look: StageEvaluation) -> str:
     return words + (
         f", {counted(pairs, 'pair of racks has', 'pairs of racks have')} a price of its own" if pairs else ""
     )
+
+
+def shared_steps(of: DocumentMaker) -> tuple[FirstStep, ...]:
+    """What to do first."""
+    checks = shared_checks(of)
+    return of.made("first steps", lambda look: first_steps(look, checks))
 
 
 def first_steps(look: StageEvaluation, checks: Sequence[CheckDocument]) -> tuple[FirstStep, ...]:

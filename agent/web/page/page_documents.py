@@ -21,39 +21,41 @@ if TYPE_CHECKING:
     from agent.documents.cluster import CheckDocument, FindingDocument, RackDocument
     from agent.documents.groups import GroupDocument, MoneyDocument
     from agent.simulate.evaluation import StageEvaluation
-    from agent.web.page.page_request import PageRequest
+    from agent.web.page.look_documents import DocumentMaker
 
 
-def shared_costs(asked: PageRequest) -> CrossRackCosts:
+def shared_costs(of: DocumentMaker) -> CrossRackCosts:
     """All cross-rack traffic of the look."""
-    return asked.made("costs", lambda look: costs_of(look.snapshot))
+    return of.made("costs", lambda look: costs_of(look.snapshot))
 
 
-def shared_money(asked: PageRequest) -> MoneyDocument:
+def shared_money(of: DocumentMaker) -> MoneyDocument:
     """What crosses racks, with its price."""
-    costs = shared_costs(asked)
-    return asked.made("money", lambda look: money(costs, look))
+    costs = shared_costs(of)
+    return of.made("money", lambda look: money(costs, look))
 
 
-def shared_groups(asked: PageRequest) -> list[GroupDocument]:
+def shared_groups(of: DocumentMaker) -> list[GroupDocument]:
     """Every group, the costliest first."""
-    costs = shared_costs(asked)
-    return asked.made("groups", lambda look: groups(costs, look))
+    costs = shared_costs(of)
+    return of.made("groups", lambda look: groups(costs, look))
 
 
-def shared_racks(asked: PageRequest) -> list[RackDocument]:
+def shared_racks(of: DocumentMaker) -> list[RackDocument]:
     """Every rack, with what its loss costs."""
-    return asked.made("racks", racks)
+    costs = shared_costs(of)
+    return of.made("racks", lambda look: racks(look, costs))
 
 
-def shared_findings(asked: PageRequest) -> list[FindingDocument]:
+def shared_findings(of: DocumentMaker) -> list[FindingDocument]:
     """Every finding, the gravest first."""
-    return asked.made("findings", findings)
+    return of.made("findings", findings)
 
 
-def shared_checks(asked: PageRequest) -> list[CheckDocument]:
+def shared_checks(of: DocumentMaker) -> list[CheckDocument]:
     """Every check of doctor, with what its fault costs."""
-    return asked.made("checks", lambda look: check_rows(doctor_checks(look), look))
+    costs = shared_costs(of)
+    return of.made("checks", lambda look: check_rows(doctor_checks(look), look, costs))
 
 
 class FindingRemedy(NamedTuple):

@@ -18,7 +18,8 @@ from agent.values.number_format import lasted
 from agent.web.agent_view import AgentView, FinishedLook
 from agent.web.loop_state import LoopState
 from agent.web.page.environment import address, rendered
-from agent.web.page.signed_in import PersonShown, csrf_of, person_of
+from agent.web.page.look_documents import LookDocuments
+from agent.web.page.signed_in import PersonShown, form_token, person_shown
 from agent.web.page.tables import TableShown, TableSource, as_csv, as_json, shown
 
 Made = TypeVar("Made")
@@ -70,12 +71,13 @@ class PageHeader(NamedTuple):
 
 @dataclass(frozen=True)
 class PageRequest:
-    """A request with everything that a view needs. ``finished`` is its one look; None before the first."""
+    """A request with everything that a view needs."""
 
     request: Request
     agent: AgentView
     clock: Clock
-    finished: FinishedLook | None
+    documents: LookDocuments | None
+    """Those of the look that is shown; None before the first."""
     form: Mapping[str, str] = field(default_factory=dict)
     """The fields of a form that was sent; of one that is named twice, the last."""
 
@@ -87,12 +89,12 @@ class PageRequest:
     @cached_property
     def person(self) -> PersonShown:
         """Who asks."""
-        return person_of(self.request)
+        return person_shown(self.request)
 
     @property
     def csrf_token(self) -> str:
         """The token that a form of this page sends."""
-        return csrf_of(self.request)
+        return form_token(self.request)
 
     @property
     def path(self) -> str:
@@ -115,6 +117,11 @@ class PageRequest:
         return "table" if self.query.get("view") == "table" else ""
 
     @property
+    def finished(self) -> FinishedLook | None:
+        """The look that is shown; None before the first."""
+        return None if self.documents is None else self.documents.look
+
+    @property
     def look(self) -> StageEvaluation:
         """The stages' answers for the look that is shown. Raises LookupError before the first."""
         if self.finished is None:
@@ -122,8 +129,10 @@ class PageRequest:
         return self.finished.evaluation
 
     def made(self, key: Hashable, maker: Callable[[StageEvaluation], Made]) -> Made:
-        """What ``maker`` makes of the last finished look, made once per look and key."""
-        return self.agent.made(("page", key), maker)
+        """What ``maker`` makes of the look that is shown, made once per look and key. Raises LookupError before it."""
+        if self.documents is None:
+            raise LookupError("no look has finished yet")
+        return self.documents.made(key, maker)
 
     def page(
         self, template: str, title: str, *, tables: Sequence[TableSource] = (), status: int = 200, **values: Any
@@ -162,8 +171,11 @@ class PageRequest:
 
     def _header(self) -> PageHeader:
         state, now = self.agent.state, self.clock()
-        stale_ms = STALE_POLLS * self.agent.settings.settings.poll.interval_ms
+        stale_ms = stale_after_ms(self.agent)
         age_ms = None if state.last_success is None else max(0, now.monotonic_ms - state.last_success.monotonic_ms)
+        newest = self.agent.look()
+        if age_ms is not None and newest is not None and self.finished is not None:
+            age_ms += max(0, newest.taken_ms - self.finished.taken_ms)  # while the newest one's documents are made
         return PageHeader(
             cluster=None if self.finished is None else self.finished.evaluation.snapshot.cluster_id,
             mode=self.agent.settings.settings.mode,
@@ -172,6 +184,11 @@ class PageRequest:
             warnings=_warnings(state, age_ms, stale_ms),
             notices=state.acting.notices if state.acting is not None else (),
         )
+
+
+def stale_after_ms(agent: AgentView) -> int:
+    """The age from which a look is old."""
+    return STALE_POLLS * agent.settings.settings.poll.interval_ms
 
 
 class PageView(NamedTuple):

@@ -45,6 +45,8 @@ class TableColumn(NamedTuple):
     hint: str = ""
     falls: bool = False
     """Whether the first click sorts the largest first."""
+    is_sorted: bool = True
+    """Whether rows can be sorted by it, where it has a value."""
 
 
 class TableChoice(NamedTuple):
@@ -128,10 +130,8 @@ class TableShown:
 def shown(source: TableSource, asked: Mapping[str, str]) -> TableShown:
     """The part of a table that the query asks for; a field of the query that makes no sense is left aside."""
     prefix = f"{source.key}." if source.key else ""
-    rows, by = _ordered(source, _filtered(source, asked, prefix), asked.get(f"{prefix}sort") or source.sort)
-    size = _within(asked.get(f"{prefix}rows"), source.page_rows, MOST_ROWS)
+    rows, by, page, size = _cut(source, asked, prefix)
     pages = max(1, -(-len(rows) // size))
-    page = _within(asked.get(f"{prefix}page"), 1, pages)
     part = rows[(page - 1) * size : page * size]
     text, own = _wanted(asked, f"{prefix}q"), _own_fields(source, prefix)
     return TableShown(
@@ -156,6 +156,19 @@ def shown(source: TableSource, asked: Mapping[str, str]) -> TableShown:
     )
 
 
+def page_rows(source: TableSource, asked: Mapping[str, str]) -> Sequence[TableRow]:
+    """The rows of the page that the query asks for: those that a picture beside the table shows."""
+    rows, _, page, size = _cut(source, asked, f"{source.key}." if source.key else "")
+    return rows[(page - 1) * size : page * size]
+
+
+def _cut(source: TableSource, asked: Mapping[str, str], prefix: str) -> tuple[Sequence[TableRow], str, int, int]:
+    """(the rows that the filter leaves in their order, the order, the page, its size)."""
+    rows, by = _ordered(source, _filtered(source, asked, prefix), asked.get(f"{prefix}sort") or source.sort)
+    size = _within(asked.get(f"{prefix}rows"), source.page_rows, MOST_ROWS)
+    return rows, by, _within(asked.get(f"{prefix}page"), 1, max(1, -(-len(rows) // size))), size
+
+
 def as_csv(source: TableSource, asked: Mapping[str, str]) -> str:
     """All rows that the filter leaves, in their order: figures with all their digits, no formula, unknown as empty."""
     columns = [column for column in source.columns if column.value is not None]
@@ -174,8 +187,7 @@ def as_json(source: TableSource, asked: Mapping[str, str]) -> str:
 
 def chosen_rows(source: TableSource, asked: Mapping[str, str]) -> Sequence[TableRow]:
     """All rows that the query's filter leaves, in its order."""
-    prefix = f"{source.key}." if source.key else ""
-    return _ordered(source, _filtered(source, asked, prefix), asked.get(f"{prefix}sort") or source.sort)[0]
+    return _cut(source, asked, f"{source.key}." if source.key else "")[0]
 
 
 def _filtered(source: TableSource, asked: Mapping[str, str], prefix: str) -> Sequence[TableRow]:
@@ -194,7 +206,7 @@ def _filtered(source: TableSource, asked: Mapping[str, str], prefix: str) -> Seq
 def _ordered(source: TableSource, rows: Sequence[TableRow], wanted: str) -> tuple[Sequence[TableRow], str]:
     """The rows in the wanted order, unknown values last in both directions; and the order."""
     name, falls = wanted.removeprefix("-"), wanted.startswith("-")
-    column = next((one for one in source.columns if one.name == name and one.value is not None), None)
+    column = next((one for one in source.columns if one.name == name and one.is_sorted), None)
     if column is None or column.value is None:
         return rows, ""
     keyed = [(column.value(row), row) for row in rows]
@@ -208,7 +220,7 @@ def _sort_key(value: Any) -> Any:
 
 
 def _head(column: TableColumn, by: str, asked: Mapping[str, str], prefix: str) -> TableHead:
-    if column.value is None:
+    if column.value is None or not column.is_sorted:
         return TableHead(column, None, "none")
     up, down = column.name, f"-{column.name}"
     order = {up: "ascending", down: "descending"}.get(by, "none")

@@ -49,7 +49,11 @@ def page_client(look: StageEvaluation | None, *, views: Sequence[PageView] = VIE
 def read(html: str) -> HtmlElement:
     """The document, by HTML's own parser. Raises html5lib's ParseError where it is not valid."""
     parser = html5lib.HTMLParser(tree=html5lib.getTreeBuilder("lxml"), strict=True, namespaceHTMLElements=False)
-    return parser.parse(html).getroot()
+    root = parser.parse(html).getroot()
+    for element in root.iter():
+        if isinstance(element.tag, str):  # of SVG, too, by its plain name
+            element.tag = element.tag.rpartition("}")[2]
+    return root
 
 
 def words(element: HtmlElement) -> str:

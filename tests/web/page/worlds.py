@@ -18,7 +18,7 @@ from agent.web.loop_state import LoopState
 from assignors.problem import TopicPartition
 from config.load import LoadedSettings
 from config.settings import Settings
-from tests.builders import Answers, an_observation, consumer, instance, process_id, reader, with_group
+from tests.builders import TAKEN_MS, Answers, an_observation, consumer, instance, process_id, reader, with_group
 from tests.hostile_cluster import observation as hostile_observation
 from tests.hostile_cluster import poisoned
 from tests.synthetic_cluster import next_look, synthetic_cluster
@@ -132,16 +132,20 @@ def sick() -> StageEvaluation:
     answers.streams(
         "shop-app",
         instance(
-            1, "eu-1a", {"0_0": "shop-0", "0_1": "shop-1"}, {"0_2": "shop-2"}, sums={"0_0": 0, "0_1": 0, "0_2": 900}
+            1,
+            "eu-1a",
+            {"0_0": "shop-0", "0_1": "shop-1"},
+            {"0_2": "shop-2"},
+            sums={"0_0": 0, "0_1": 0, "0_2": 900},
+            next_rebalance_ms=TAKEN_MS + 500_000,
         ),
         instance(
             2, "eu-1b", {"0_2": "shop-2", "0_3": "shop-3"}, {"0_0": "shop-0"}, sums={"0_2": 0, "0_3": 0, "0_0": 5}
         ),
         instance(3, "eu-1c", {}, {"0_1": "shop-1", "0_3": "shop-3"}, sums={"0_1": 100}),
     )
-    for topic in ("shop-app-store-changelog",):
-        for number in range(4):
-            answers.ends[TopicPartition(topic, number)] = 60_000
+    for number in range(4):
+        answers.ends[TopicPartition("shop-app-store-changelog", number)] = 60_000
     for process, task, lag in ((3, "0_1", 21_400), (3, "0_3", 48_000), (1, "0_2", 1_200), (2, "0_0", 300)):
         answers.says("shop-app", process_id(process), task, "standby", lag, at_s=0)
     for name in ("billing", "legacy-reports", "fraud-check"):

@@ -30,8 +30,11 @@
   };
 
   // Live updates. A browser has few connections for one host, so a hidden tab gives its own back and catches up later.
+  // The server shows a new look once its documents are made: until then the page asks again, for a while.
+  let wanted = 0, tries = 0;
+  const cycle = () => Number(find("#live")?.dataset.cycle || 0);
+  const again = () => { if (wanted > cycle() && tries-- > 0) setTimeout(changed, 600); };
   let events = null, wasLost = false, retry = 0, waits = 1000, pending = 0;
-  const EVENTS = ["message", "cycle", "look", "changed", "journal", "state"];
   const say = (state, words) => {
     const sign = find("#connection");
     if (sign) { sign.dataset.state = state; sign.querySelector(".words").textContent = words; }
@@ -62,7 +65,13 @@
     events = new EventSource("/api/v1/events");
     events.onopen = () => { waits = 1000; become("live", "live"); if (wasLost) changed(); wasLost = false; };
     events.onerror = lose;
-    for (const name of EVENTS) events.addEventListener(name, changed);
+    // The first event of a connection is the present look: a page that shows it already has nothing to fetch.
+    events.addEventListener("look", (event) => {
+      wanted = Number(JSON.parse(event.data).cycle) || 0;
+      tries = 20;
+      if (cycle() !== wanted) changed();
+    });
+    for (const name of ["reset", "plan"]) events.addEventListener(name, changed);
   };
   let hiding = 0;
   document.addEventListener("visibilitychange", () => {
@@ -74,7 +83,7 @@
     const { attrName } = event.detail || {};
     if (attrName === "open") event.preventDefault();
   });
-  document.addEventListener("htmx:after:swap", () => { say(...state); tick(); mark(); });
+  document.addEventListener("htmx:after:swap", () => { say(...state); tick(); mark(); again(); });
 
   // Theme: kept in a cookie, so that the server's next page has it from the start.
   const mark = () => {
