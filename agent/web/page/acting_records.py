@@ -7,23 +7,24 @@ from functools import cached_property
 
 from agent.documents.journal import JournalRecords
 from agent.journal import plan_entries
+from agent.journal.commands import LeaderAnswer, answer_to
 from agent.values.journal import JournalState
 from agent.values.reassignment import ReassignmentPlan
 from agent.values.typed_json import UnreadableError
 from agent.values.verdict import Verdict
-from agent.web.agent_view import AgentView
+from agent.web.page.page_request import PageRequest
 
 
 class ActingRecords:
     """Plans that a newer rackwise wrote make the whole journal unreadable."""
 
-    def __init__(self, agent: AgentView) -> None:
-        self._agent = agent
+    def __init__(self, asked: PageRequest) -> None:
+        self._asked = asked
 
     @cached_property
     def records(self) -> JournalRecords:
         """The journal as the page shows it."""
-        found = self._agent.journal()
+        found = self._asked.agent.journal()
         try:
             plan_entries.plans(found.view)
         except UnreadableError as error:
@@ -40,10 +41,16 @@ class ActingRecords:
         """Every plan of it."""
         return plan_entries.plans(self.view)
 
-    @cached_property
+    @property
     def verdicts(self) -> Mapping[str, Verdict]:
         """What the guard said at the last planning."""
-        return self._agent.verdicts()
+        return {} if self._asked.finished is None else self._asked.finished.verdicts
+
+    @property
+    def told(self) -> LeaderAnswer | None:
+        """The answer to the command that led to this page, which the address names; None where it names none."""
+        found = answer_to(self.view, self._asked.query.get("told", "")) if self._asked.query.get("told") else None
+        return None if found is None else found.answer
 
     @property
     def unreadable(self) -> str:

@@ -12,6 +12,7 @@ from agent.documents.journal import history_rows, reassign_status
 from agent.values.number_format import counted, lasted, sized
 from agent.values.observation import ObservationPart
 from agent.values.reassignment import ENDED, PlanState, attempt
+from agent.web.access.person import AccessRole
 from agent.web.page.acting_records import ActingRecords
 from agent.web.page.environment import address, rendered
 from agent.web.page.move_tables import (
@@ -45,7 +46,7 @@ class BrokerCopies(NamedTuple):
 
 def moves_view(asked: PageRequest) -> Response:
     """The view."""
-    acting = ActingRecords(asked.agent)
+    acting = ActingRecords(asked)
     document = status_of(asked, acting)
     brokers = copies_by_broker(document["copies"])
     rows: list[Mapping[str, Any]] = [one._asdict() for one in brokers]
@@ -66,6 +67,7 @@ def moves_view(asked: PageRequest) -> Response:
         picture=progress_by_broker(brokers) if brokers else None,
         document=document,
         unreadable=acting.unreadable,
+        told=acting.told,
         may=may_words(asked),
     )
 
@@ -159,7 +161,7 @@ def may_words(asked: PageRequest) -> str:
     mode = asked.agent.settings.settings.mode
     if mode != "execute":
         return f"This agent runs in mode {mode}: it moves nothing, and takes no commands."
-    if not asked.person.may("approve"):
+    if not asked.person.may(AccessRole.APPROVE):
         who = "You are not signed in" if asked.person.name is None else f"{asked.person.name} has no role approve"
         return f"{who}, so this page only shows plans. Use the commands."
     return ""
@@ -167,7 +169,7 @@ def may_words(asked: PageRequest) -> str:
 
 def plan_view(asked: PageRequest) -> Response:
     """One plan with every partition of it."""
-    acting = ActingRecords(asked.agent)
+    acting = ActingRecords(asked)
     wanted = asked.query.get("id", "")
     document = status_of(asked, acting)
     row = next((one for one in document["plans"] if one["plan"] == wanted), None)
@@ -195,6 +197,7 @@ def plan_view(asked: PageRequest) -> Response:
         goes_back=row["state"] == PlanState.ROLLING_BACK.value,
         proposal=attempt(wanted).of,
         unreadable=acting.unreadable,
+        told=acting.told,
         may=may_words(asked),
         ends=rendered("ends.html", ends=row["ends"]),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.web.page import moves, proposal, proposals, reports, timeline, whatif
+from agent.web.page import command_forms, moves, proposal, proposals, reports, timeline, whatif
 from agent.web.page.page_request import PageView
 
 OPERATING_VIEWS: tuple[PageView, ...] = (
@@ -12,4 +12,5 @@ OPERATING_VIEWS: tuple[PageView, ...] = (
     *timeline.VIEWS,
     *whatif.VIEWS,
     *reports.VIEWS,
+    *command_forms.VIEWS,
 )

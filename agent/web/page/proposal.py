@@ -21,6 +21,7 @@ from agent.values.assessment import Locality, LocalityMeasure
 from agent.values.number_format import lasted, sized, usd
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.reassignment import attempt
+from agent.web.access.person import AccessRole
 from agent.web.cycle_history import EndedProposal
 from agent.web.page.acting_records import ActingRecords
 from agent.web.page.environment import rendered
@@ -84,7 +85,7 @@ def found_proposal(asked: PageRequest, proposal_id: str) -> ShownProposal | None
 
 def no_proposal(asked: PageRequest, proposal_id: str) -> Response:
     """Why there is no such proposal, with what the journal says of it."""
-    acting = ActingRecords(asked.agent)
+    acting = ActingRecords(asked)
     tried = attempts_of(acting.plans, attempt(proposal_id).of)
     said = f" The journal has it: {attempt_text(tried[-1])}." if tried else ""
     return asked.problem(
@@ -98,7 +99,7 @@ def no_proposal(asked: PageRequest, proposal_id: str) -> Response:
 def proposal_page(asked: PageRequest, found: ShownProposal, *, status: int = 200, refused: str = "") -> Response:
     """The page; ``refused``: why what was just sent was not carried out."""
     proposal, look, now_ms = found.proposal, asked.look, asked.clock().wall_ms
-    acting = ActingRecords(asked.agent)
+    acting = ActingRecords(asked)
     standing = standing_of(proposal, acting.verdicts.get(proposal.id), acting.view, acting.plans, now_ms)
     stale = stale_words(found, look)
     if stale:
@@ -132,6 +133,7 @@ def proposal_page(asked: PageRequest, found: ShownProposal, *, status: int = 200
         attempt=next_attempt(acting.plans, acting.view, proposal.id).number,
         attempts=[attempt_text(one) for one in tried],
         unreadable=acting.unreadable,
+        told=acting.told,
         commands=copied_commands(proposal, servers),
         files=files,
         document=_document(proposal),
@@ -163,7 +165,7 @@ def may_words(asked: PageRequest, proposal: Proposal) -> str:
             f"This agent runs in mode {settings.mode} and sends nothing that changes the cluster. "
             "Start one in mode execute to approve proposals, or use the commands below."
         )
-    if not asked.person.may("approve"):
+    if not asked.person.may(AccessRole.APPROVE):
         who = "You are not signed in" if asked.person.name is None else f"{asked.person.name} has no role approve"
         return f"{who}, so this page only shows it. Approve it with the command below."
     return ""

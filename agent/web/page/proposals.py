@@ -27,7 +27,7 @@ KINDS = tuple(kind.value for kind in ProposalKind)
 
 def proposals_view(asked: PageRequest) -> Response:
     """The list of open proposals, with the ended ones and the history of the journal."""
-    acting = ActingRecords(asked.agent)
+    acting = ActingRecords(asked)
     rows = asked.made("proposals", _documents)
     standings = {
         one.id: standing_of(one, acting.verdicts.get(one.id), acting.view, acting.plans, asked.clock().wall_ms)

@@ -52,7 +52,7 @@ def timeline_view(asked: PageRequest) -> Response:
     asked_hours = asked.query.get("hours", "")
     hours = int(asked_hours) if asked_hours in {str(one) for one in HOURS} else 6
     span = TimelineSpan(now_ms - hours * HOUR_MS, now_ms, hours)
-    acting = ActingRecords(asked.agent)
+    acting = ActingRecords(asked)
     rows = [one for one in state.past if span.from_ms <= one.at_ms <= span.until_ms]
     events = [one for one in event_rows(rows, acting) if span.from_ms <= one["at_ms"] <= span.until_ms]
     curve = curve_rows(rows)

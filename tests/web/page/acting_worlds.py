@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -31,6 +31,7 @@ from agent.values.reassignment import (
     ThrottleDebt,
 )
 from agent.values.throttles import ThrottleResource
+from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, up_to
 from agent.web.agent_view import AgentView
 from agent.web.cycle_history import CycleSummary, EndedProposal, HistoryEvent, HistoryKind
 from agent.web.loop_state import LoopState
@@ -50,17 +51,8 @@ MOVING = TopicPartition("clicks", 3)
 MB = 1_000_000
 
 
-class PersonGiven(NamedTuple):
-    """Who asks, as the access layer says it."""
-
-    name: str
-    roles: frozenset[str]
-    via: str = "token"
-
-
-NO_ONE = PersonGiven("", frozenset(), "none")
-ANN = PersonGiven("ann", frozenset(("view", "approve", "operate")))
-VIEWER = PersonGiven("vic", frozenset(("view",)))
+ANN = SignedInPerson("ann", up_to(AccessRole.OPERATE), SignInWay.TOKEN)
+VIEWER = SignedInPerson("vic", up_to(AccessRole.VIEW), SignInWay.TOKEN)
 
 
 def target(partition: TopicPartition, before: tuple[int, ...], after: tuple[int, ...]) -> ReassignmentTarget:
@@ -211,20 +203,19 @@ def copying(there: int, monotonic_ms: int) -> Observation:
 class KnownPerson:
     """Says who asks, in the place of the access layer."""
 
-    def __init__(self, app: ASGIApp, person: PersonGiven) -> None:
+    def __init__(self, app: ASGIApp, person: SignedInPerson) -> None:
         self._app, self._person = app, person
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope.setdefault("state", {})["person"] = self._person
-        scope["state"]["csrf_token"] = "token-of-the-form"
         await self._app(scope, receive, send)
 
 
-def page_app(agent: AgentView, person: PersonGiven = ANN, views: tuple[PageView, ...] = VIEWS) -> Starlette:
+def page_app(agent: AgentView, person: SignedInPerson = ANN, views: tuple[PageView, ...] = VIEWS) -> Starlette:
     """The page of this agent for this person."""
     return Starlette(routes=page_routes(agent, clock, views), middleware=[Middleware(KnownPerson, person=person)])
 
 
-def acting_client(agent: AgentView | None = None, person: PersonGiven = ANN) -> PageClient:
+def acting_client(agent: AgentView | None = None, person: SignedInPerson = ANN) -> PageClient:
     """A client of the page of an acting agent."""
     return PageClient(page_app(agent or acting(), person))
