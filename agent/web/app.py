@@ -217,7 +217,7 @@ def make_app(
 
     ``acting`` returns the present state of mode execute, so a lost leadership shows before the next look. ``gate``
     decides about access to pages and API; without one the application is for health and metrics. ``view`` is read by
-    both; without it there are none. ``routes`` are further ones.
+    the API; without it there is none. ``routes`` are those of the page.
     """
 
     def now() -> LoopState:
@@ -249,7 +249,7 @@ def make_app(
     if gate is None:
         return Starlette(routes=every, middleware=around)
     if view is not None:
-        every += (_api(view, clock), *_pages(view, clock))
+        every.append(_api(view, clock))
     return Starlette(
         routes=[*every, *sign_in_routes(), *routes],
         middleware=[*around, Middleware(AccessControl, gate=gate)],
@@ -264,12 +264,6 @@ def _api(view: AgentView, clock: Clock) -> Mount:
     api = make_api(view, clock)
     api.add_exception_handler(AccessRefused, refuse)
     return Mount(PREFIX, app=RawSegments(api))
-
-
-def _pages(view: AgentView, clock: Clock) -> list[BaseRoute]:
-    from agent.web.page.routes import page_routes  # noqa: PLC0415 slow, and not needed for health
-
-    return page_routes(view, clock)
 
 
 def version() -> str:

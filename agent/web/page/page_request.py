@@ -16,10 +16,11 @@ from agent.simulate.evaluation import StageEvaluation
 from agent.values.clock import Clock
 from agent.values.number_format import lasted
 from agent.web.agent_view import AgentView, FinishedLook
+from agent.web.commands import CommandDesk
 from agent.web.loop_state import LoopState
 from agent.web.page.environment import address, rendered
 from agent.web.page.look_documents import LookDocuments
-from agent.web.page.signed_in import PersonShown, csrf_of, person_of
+from agent.web.page.signed_in import PersonShown, form_token, person_shown
 from agent.web.page.tables import TableShown, TableSource, as_csv, as_json, shown
 
 Made = TypeVar("Made")
@@ -80,6 +81,8 @@ class PageRequest:
     """Those of the look that is shown; None before the first."""
     form: Mapping[str, str] = field(default_factory=dict)
     """The fields of a form that was sent; of one that is named twice, the last."""
+    desk: CommandDesk | None = None
+    """Where commands are sent; None where this server takes none."""
 
     @cached_property
     def query(self) -> Mapping[str, str]:
@@ -89,12 +92,12 @@ class PageRequest:
     @cached_property
     def person(self) -> PersonShown:
         """Who asks."""
-        return person_of(self.request)
+        return person_shown(self.request)
 
     @property
     def csrf_token(self) -> str:
         """The token that a form of this page sends."""
-        return csrf_of(self.request)
+        return form_token(self.request)
 
     @property
     def path(self) -> str:
