@@ -178,6 +178,8 @@ class HttpSettings(BaseModel):
     """URL at which people open the page, such as https://rackwise.example.org, where it is not the address itself."""
     allowed_hosts: Names = ()
     """Accepted Host headers besides localhost, the host of http.url and IP addresses (against DNS rebinding)."""
+    reports: Annotated[Text | None, NoneWord] = None
+    """Folder with reports of the pipeline (rackwise spark report --out), which the API lists; none by default."""
     tls: TlsSettings = Field(default_factory=TlsSettings)
     auth: AuthSettings = Field(default_factory=AuthSettings)
 

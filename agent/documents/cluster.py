@@ -253,3 +253,78 @@ class StatusDocument(TypedDict):
     findings: list[FindingDocument]
     """The gravest first."""
     gaps: list[GapDocument]
+
+
+class BrokerDocument(TypedDict):
+    """One broker."""
+
+    broker: int
+    host: str | None
+    """Null for one that only replica lists name."""
+    port: int | None
+    rack: str | None
+    """Null where it is not known."""
+    known_from: str | None
+    """Where the rack is known from; null where it is not."""
+    live: bool
+    absent: str | None
+    """Since when it is absent, as a sentence; null for a live broker."""
+    fenced: bool | None
+    cordoned: bool
+    replicas: int | None
+    """Null where no topic was seen and some may be hidden, as in the numbers that follow."""
+    leaders: int | None
+    preferred_leaders: int | None
+    """Partitions whose replica list it comes first in."""
+    in_bytes_per_s: float | None
+    """What producers write into the partitions that it leads; null where one of their rates is unknown."""
+    led_bytes: int | None
+    """Bytes on disk of the partitions that it leads; null where one of their sizes is unknown."""
+
+
+class LookDocument(TypedDict):
+    """What is true of every document of one look: its time, its gaps, and where its rates and prices are from."""
+
+    cluster: str
+    """The cluster's id."""
+    mode: Literal["observe", "propose", "execute"]
+    taken_ms: int
+    """Epoch milliseconds."""
+    partial: bool
+    """Whether a part that these brokers offer did not answer."""
+    gaps: list[GapDocument]
+    rebalancing_groups: list[str]
+    """Groups that show no racks or assignments of their members in this look."""
+    rates_sentence: str
+    price_sentence: str
+    priced: bool
+    """Whether a price is set; without one no money is known."""
+    measured_partitions: int
+    """Partitions with known bytes per second."""
+    topics: int
+    """Topics that were seen."""
+    groups_without_topic: list[str]
+    """Groups whose reads are not visible now, so no topic counts them."""
+
+
+class JournalSource(TypedDict):
+    """The journal of the agents in mode execute."""
+
+    name: str
+    """Topic or file; ``none`` without one, ``not readable`` where it cannot be read."""
+    known: bool
+    """False where there may be one that cannot be read."""
+    why: str | None
+    """Why there is nothing to read; null where it was read."""
+
+
+class AgentLookDocument(LookDocument):
+    """The running agent's last finished look, with its cycle and its journal."""
+
+    cycle: int
+    """Number of the cycle since the start of the process, from 1."""
+    look: str
+    """Id of the look, as in the agent's telemetry."""
+    planned_ms: int | None
+    """Epoch milliseconds of the look that the proposals are of; null before the first planning."""
+    journal: JournalSource

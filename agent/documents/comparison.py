@@ -21,10 +21,13 @@ MOST_AT_THEIR_OPTIMUM = 1_000
 """Of more groups that are at their optimum already it is not asked what their own assignors would give."""
 
 
-def group_rows(snapshot: Snapshot, detection: DetectionResult, plan: Plan | None, limits: Limits) -> list[PlanGroup]:
-    """A row for every group that assigns partitions, in the order of their ids."""
+def group_rows(
+    snapshot: Snapshot, detection: DetectionResult, plan: Plan | None, limits: Limits, *, only: str | None = None
+) -> list[PlanGroup]:
+    """A row for every group that assigns partitions, in the order of their ids; ``only``: for the group of that id."""
     memo = Memo()
-    groups = [g for g in snapshot.groups.values() if isinstance(g, ReaderGroup)]
+    asked = snapshot.groups.values() if only is None else (snapshot.groups[only],)
+    groups = [g for g in asked if isinstance(g, ReaderGroup)]
     groups = [group for group in groups if not limits.excludes_group(group.id)]
     predictions: dict[str, Prediction] = dict(plan.predictions) if plan is not None else {}
     predictions |= predict_groups(_unpredicted(groups, predictions, detection), snapshot, limits, memo)

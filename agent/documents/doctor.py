@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from agent.explain.doctor import CheckState, diagnose, risks
 from agent.explain.doctor_fixes import NO_COST, fault_cost
-from agent.money.costs import costs_of
+from agent.money.costs import CrossRackCosts, costs_of
 from agent.values.plan import Plan
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ def doctor_checks(look: StageEvaluation) -> tuple[DoctorCheck, ...]:
     return (*faults, *risks(look.snapshot))
 
 
-def check_rows(found: Iterable[DoctorCheck], look: StageEvaluation) -> list[CheckDocument]:
+def check_rows(
+    found: Iterable[DoctorCheck], look: StageEvaluation, costs: CrossRackCosts | None = None
+) -> list[CheckDocument]:
     """Checks with what their faults cost."""
     marks: dict[CheckState, Literal["ok", "nothing", "once", "FAULT", "risk", "unknown"]] = {
         CheckState.OK: "ok",
@@ -35,7 +37,7 @@ def check_rows(found: Iterable[DoctorCheck], look: StageEvaluation) -> list[Chec
         CheckState.RISK: "risk",
         CheckState.UNKNOWN: "unknown",
     }
-    costs, rows = costs_of(look.snapshot), []
+    costs, rows = costs or costs_of(look.snapshot), []
     for check in found:
         cost = NO_COST
         if check.state is CheckState.FAULT:

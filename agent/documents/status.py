@@ -7,23 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 from agent.documents.views import UNKNOWN, brokers_by_rack, findings, groups
 from agent.documents.views_money import money, topics, unknown_groups, worst_groups
-from agent.money.costs import costs_of
+from agent.money.costs import CrossRackCosts, costs_of
+from agent.simulate.evaluation import is_partial
 from agent.values.cycle import hidden_groups, known_part
 from agent.values.memory import absences
 from agent.values.observation import ObservationPart
+from agent.values.rates import price_sentence, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from agent.documents.cluster import StatusDocument
+    from agent.documents.cluster import GapDocument, LookDocument, StatusDocument
     from agent.documents.groups import TopDocument
     from agent.simulate.evaluation import StageEvaluation
 
 
-def status_document(look: StageEvaluation, numbers: Mapping[str, Any] | None = None) -> StatusDocument:
-    """The whole status as one document."""
-    numbers = numbers or status_numbers(look)
-    costs = costs_of(look.snapshot)
+def status_document(
+    look: StageEvaluation, numbers: Mapping[str, Any] | None = None, *, costs: CrossRackCosts | None = None
+) -> StatusDocument:
+    """The whole status as one document; ``numbers`` and ``costs``: those of the look, where they are there already."""
+    numbers, costs = numbers or status_numbers(look), costs or costs_of(look.snapshot)
     by_rack = numbers["brokers"]
     return {
         "cluster": numbers["cluster"],
@@ -43,10 +46,34 @@ def status_document(look: StageEvaluation, numbers: Mapping[str, Any] | None = N
         "worst_groups": worst_groups(costs, look),
         "unknown_groups": unknown_groups(costs, look),
         "findings": findings(look),
-        "gaps": [
-            {"part": gap.part.value, "cause": gap.cause.value, "subject": gap.subject, "detail": gap.detail}
-            for gap in look.snapshot.gaps
-        ],
+        "gaps": _gaps(look),
+    }
+
+
+def _gaps(look: StageEvaluation) -> list[GapDocument]:
+    return [
+        {"part": gap.part.value, "cause": gap.cause.value, "subject": gap.subject, "detail": gap.detail}
+        for gap in look.snapshot.gaps
+    ]
+
+
+def look_document(look: StageEvaluation, costs: CrossRackCosts | None = None) -> LookDocument:
+    """What is true of every document of this look."""
+    snapshot, limits = look.snapshot, look.limits
+    costs = costs or costs_of(snapshot)
+    return {
+        "cluster": snapshot.cluster_id,
+        "mode": limits.mode.value,
+        "taken_ms": snapshot.taken_ms,
+        "partial": is_partial(snapshot),
+        "gaps": _gaps(look),
+        "rebalancing_groups": list(hidden_groups(snapshot, limits)),
+        "rates_sentence": sentence(look.rates, snapshot),
+        "price_sentence": price_sentence(limits),
+        "priced": limits.price.usd_per_gb is not None or bool(limits.price.between),
+        "measured_partitions": len(snapshot.bytes_per_s),
+        "topics": len(snapshot.topics),
+        "groups_without_topic": list(costs.hidden_groups),
     }
 
 
@@ -72,9 +99,9 @@ def status_numbers(look: StageEvaluation) -> dict[str, Any]:
     }
 
 
-def top_document(look: StageEvaluation) -> TopDocument:
+def top_document(look: StageEvaluation, costs: CrossRackCosts | None = None) -> TopDocument:
     """One look of ``top``: what crosses racks in all, by group and by topic, the dearest first."""
-    costs = costs_of(look.snapshot)
+    costs = costs or costs_of(look.snapshot)
     return {
         "taken_ms": look.snapshot.taken_ms,
         "cluster": look.snapshot.cluster_id,

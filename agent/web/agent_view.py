@@ -14,13 +14,15 @@ from time import monotonic
 from typing import Any, NamedTuple, TypeVar, cast
 
 from agent.act.journal.journal_topic import NoJournalError
+from agent.act.reassign.progress import CopyRates, cluster_view
 from agent.documents.journal import JournalRecords
 from agent.errors import RackwiseError
 from agent.simulate.evaluation import StageEvaluation
 from agent.telemetry.derived import AgentIdentity
 from agent.values.cycle import Cycle
 from agent.values.journal import JournalState
-from agent.values.progress import AgentDocument, ExecuteState
+from agent.values.observation import RawReassignment
+from agent.values.progress import AgentDocument, ExecuteState, ReplicaProgress
 from agent.values.rates import RateMeasurement, RateSource, judged
 from agent.values.verdict import Verdict
 from agent.web.loop_state import LoopState
@@ -75,6 +77,7 @@ class AgentView:
         self._lock = threading.RLock()
         self._reading = threading.Lock()
         self._look: tuple[Cycle, Cycle | None, FinishedLook] | None = None
+        self._copies = CopyRates()
         self._made_of = 0
         self._made: OrderedDict[Hashable, object] = OrderedDict()
         self._journal: tuple[float, JournalRecords] | None = None
@@ -92,6 +95,9 @@ class AgentView:
             return None
         with self._lock:
             if self._look is None or self._look[0] is not state.cycle or self._look[1] is not state.planned:
+                if self._look is None or self._look[0] is not state.cycle:
+                    observation = state.cycle.observation
+                    self._copies.looked(cluster_view(observation), observation.monotonic_ms / 1_000)
                 self._look = (state.cycle, state.planned, self._finished(state.cycle, state.planned))
             return self._look[2]
 
@@ -135,6 +141,17 @@ class AgentView:
                     self._made.popitem(last=False)
             self._made.move_to_end(key)
             return cast("Made", self._made[key])
+
+    def moves(self) -> tuple[RawReassignment, ...]:
+        """Reassignments that the brokers reported in the last finished look."""
+        cycle = self._state().cycle
+        return () if cycle is None else cycle.observation.reassignments
+
+    def copies(self) -> tuple[ReplicaProgress, ...]:
+        """Replicas that were being copied in the last finished look; rates are known from a second look on."""
+        self.look()
+        with self._lock:
+            return self._copies.of(one.id for one in self.moves())
 
     def _finished(self, cycle: Cycle, planned: Cycle | None) -> FinishedLook:
         proposals = () if planned is None else planned.proposals

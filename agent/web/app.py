@@ -43,6 +43,7 @@ from agent.web.access.refusals import AccessRefused
 from agent.web.access.sign_in import sign_in_routes
 from agent.web.access.tls import BOUNDED_LOOP, with_certificate
 from agent.web.agent_view import AgentView
+from agent.web.commands import CommandDesk
 from agent.web.loop_state import HealthStatus, LoopState, live, ready
 from agent.web.metrics import RackwiseCollector, SeriesCaps
 from agent.web.money_metrics import label
@@ -51,6 +52,8 @@ from agent.web.money_metrics import label
 # no other request and is never refused; every other wait for a client ends.
 
 LIVE = "/livez"
+STREAM = "/api/v1/events"
+"""A stream has no end: it takes no place among the pages, and only bytes that its client does not take end it."""
 _ADDRESSES = 1_024
 _REFUSED_HEADERS = {"cache-control": "no-store", "connection": "close"}
 
@@ -58,7 +61,7 @@ _REFUSED_HEADERS = {"cache-control": "no-store", "connection": "close"}
 class ServerBounds(NamedTuple):
     """Bounds of connections, sizes, times and rates."""
 
-    connections: int = 64
+    connections: int = 256
     head_s: float = 5.0
     """A whole request head must come within this time of the connection, or of the answer before."""
     head_bytes: int = 16_384
@@ -70,6 +73,8 @@ class ServerBounds(NamedTuple):
     """Requests per second and client address, ``/livez`` not counted ..."""
     burst: float = 40.0
     """... and how many may come at once after a rest."""
+    streams: int = 100
+    """Streams of events at once: each takes a connection, and no thread."""
 
 
 class BoundedConnection(H11Protocol):
@@ -104,6 +109,20 @@ class BoundedConnection(H11Protocol):
         if self.cycle is not before:
             self._answer_until = self.loop.time() + self._bounds.answer_s
             self._wait(self._bounds.answer_s)
+            if self.scope is not None and self.scope["path"] == STREAM:
+                self._watch_stream()
+
+    def _watch_stream(self) -> None:
+        """Look every now and then whether the client takes what it is sent, instead of waiting for an end."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_later(self._bounds.answer_s, self._check_stream)
+
+    def _check_stream(self) -> None:
+        if self._is_taken_slowly:
+            self.end()
+        elif self.cycle is not None and not self.cycle.response_complete:
+            self._watch_stream()
 
     def on_response_complete(self) -> None:
         """Start the deadline of the next head once the client has taken the answer."""
@@ -139,7 +158,7 @@ class RequestLimiter:
         self._app = app
         self._bounds = bounds
         self._clock_s = clock_s
-        self._inside = 0
+        self._inside = {"pages": 0, "streams": 0}
         self._budgets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         """Client address -> requests that it may still make, and when that was reckoned; the latest last."""
 
@@ -151,14 +170,15 @@ class RequestLimiter:
         if not self._is_paced(scope["client"][0] if scope.get("client") else ""):
             await _refusal(429, "too many requests from this address")(scope, receive, send)
             return
-        if self._inside >= self._bounds.pages:
+        place = "streams" if scope["path"] == STREAM else "pages"
+        if self._inside[place] >= getattr(self._bounds, place):
             await _refusal(503, "too many requests at once")(scope, receive, send)
             return
-        self._inside += 1
+        self._inside[place] += 1
         try:
             await self._app(scope, receive, send)
         finally:
-            self._inside -= 1
+            self._inside[place] -= 1
 
     def _is_paced(self, address: str) -> bool:
         """Whether this address may ask again now. The addresses that asked last are remembered."""
@@ -192,13 +212,14 @@ def make_app(
     acting: Callable[[], ExecuteState | None] = lambda: None,
     gate: AccessGate | None = None,
     view: AgentView | None = None,
+    desk: CommandDesk | None = None,
     routes: Sequence[BaseRoute] = (),
 ) -> Starlette:
     """The ASGI application. ``fresh_ms`` is how old the last look may be, ``stall_ms`` how long no cycle may end.
 
     ``acting`` returns the present state of mode execute, so a lost leadership shows before the next look. ``gate``
-    decides about access to pages and API; without one the application is for health and metrics. ``view`` is read by
-    the API; without it there is none. ``routes`` are further pages.
+    decides about access to the API, which reads ``view`` and sends commands over ``desk``, and to ``routes``; without
+    one there are health and metrics only.
     """
 
     def now() -> LoopState:
@@ -225,12 +246,12 @@ def make_app(
         return Response(encode(registry), media_type=None, headers={"content-type": content_type, **_HEADERS})
 
     every: list[BaseRoute] = [Route(LIVE, livez), Route("/readyz", readyz), Route("/metrics", metrics)]
-    if view is not None:
-        every.append(_api(view, clock))
     hosts = frozenset(host.lower() for host in allowed_hosts) | {"localhost"}
     around = [Middleware(AllowedHosts, hosts=hosts)]
     if gate is None:
         return Starlette(routes=every, middleware=around)
+    if view is not None:
+        every.append(_api(view, clock, desk))
     return Starlette(
         routes=[*every, *sign_in_routes(), *routes],
         middleware=[*around, Middleware(AccessControl, gate=gate)],
@@ -238,10 +259,11 @@ def make_app(
     )
 
 
-def _api(view: AgentView, clock: Clock) -> Mount:
-    from agent.web.api.application import PREFIX, RawSegments, make_api  # noqa: PLC0415 slow, and not needed for health
+def _api(view: AgentView, clock: Clock, desk: CommandDesk | None) -> Mount:
+    from agent.web.api.application import PREFIX, make_api  # noqa: PLC0415 slow, and not needed for health
+    from agent.web.api.segments import RawSegments  # noqa: PLC0415
 
-    api = make_api(view, clock, version=version())
+    api = make_api(view, clock, desk)
     api.add_exception_handler(AccessRefused, refuse)
     return Mount(PREFIX, app=RawSegments(api))
 

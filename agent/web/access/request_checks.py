@@ -32,7 +32,12 @@ _EMBEDDED = frozenset(("iframe", "frame", "object", "embed"))
 def check_headers(request: Request) -> None:
     """Checks the method, and that no header has two meanings. Raises AccessRefused."""
     if request.method not in METHODS:
-        raise AccessRefused(405, f"{request.method} is no method of this server", headers={"allow": "GET, HEAD, POST"})
+        raise AccessRefused(
+            405,
+            f"{request.method} is no method of this server",
+            todo="Use one of the methods that the Allow header names.",
+            headers={"allow": "GET, HEAD, POST"},
+        )
     if sum(len(name) + len(value) for name, value in request.scope["headers"]) > MOST_HEAD:
         raise AccessRefused(431, f"the headers have more than {MOST_HEAD:,} bytes")
     for name in _ONCE:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fastapi import Request, Response
 
+from agent.money.costs import CrossRackCosts, costs_of
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.clock import Clock
 from agent.web.agent_view import AgentView, FinishedLook
+from agent.web.api.paging import ListKind, ListQuery, page_of
 from agent.web.api.problems import no_look_yet
 
 _HEADERS = {"cache-control": "private, no-cache", "x-content-type-options": "nosniff"}
@@ -50,6 +52,35 @@ class ApiAnswers:
         self.look()
         made = self.view.made(("json", key), lambda evaluation: encoded(maker(evaluation)))
         return self.send(request, made)
+
+    def costs(self) -> CrossRackCosts:
+        """What crosses racks in the last finished look, by group and topic; made once per look."""
+        return self.view.made("costs", lambda seen: costs_of(seen.snapshot))
+
+    def page(
+        self,
+        request: Request,
+        kind: ListKind,
+        query: ListQuery,
+        key: Hashable,
+        maker: Callable[[StageEvaluation], Sequence[Mapping[str, Any]]],
+    ) -> Response:
+        """A page of a list that the last finished look alone makes; the list is made once per look."""
+        self.look()
+        return self.send_page(request, kind, query, self.view.made(("rows", key), maker))
+
+    def send_page(
+        self, request: Request, kind: ListKind, query: ListQuery, rows: Sequence[Mapping[str, Any]]
+    ) -> Response:
+        """A page of a list."""
+        look = self.view.look()
+        page = page_of(rows, kind, query, 0 if look is None else look.cycle)
+        return self.send(request, encoded({"items": page.rows, "total": page.total, "next": page.next}))
+
+    @property
+    def now_ms(self) -> int:
+        """Epoch milliseconds."""
+        return self._clock().wall_ms
 
     def send(self, request: Request, made: EncodedDocument) -> Response:
         """The document, or 304 where the client's copy is the same; both name the look and its age."""

@@ -12,6 +12,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from typing_extensions import TypedDict
 
+from agent.errors import RackwiseError, RetryableFailure
+
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 CONTENT_TYPE = "application/problem+json"
 _TODO = {
@@ -30,6 +32,16 @@ class ProblemDocument(TypedDict):
     detail: str
     todo: NotRequired[str]
     """What to do about it."""
+
+
+NO_LOOK: dict[int | str, dict[str, Any]] = {
+    503: {"model": ProblemDocument, "description": "No look has succeeded yet, or a part of it is missing."}
+}
+NOT_FOUND: dict[int | str, dict[str, Any]] = {404: {"model": ProblemDocument, "description": "There is none."}}
+EVERYWHERE: dict[int | str, dict[str, Any]] = {
+    422: {"model": ProblemDocument, "description": "A parameter cannot be read."},
+    "default": {"model": ProblemDocument, "description": "The request is not answered."},
+}
 
 
 class ApiProblem(Exception):  # noqa: N818 the RFC's word
@@ -52,6 +64,13 @@ def no_look_yet() -> ApiProblem:
         kind="urn:rackwise:problem:no-look",
         retry_after_s=2,
     )
+
+
+def of_error(error: RackwiseError) -> ApiProblem:
+    """The problem of something that is not in the look: it does not exist, or its part was not read."""
+    status, after_s = (503, 10) if isinstance(error, RetryableFailure) else (404, None)
+    detail = f"{error.what}: {error.why}" if error.why else error.what
+    return ApiProblem(status, detail, todo=error.todo, retry_after_s=after_s)
 
 
 def response_of(problem: ApiProblem, headers: Mapping[str, str] | None = None) -> Response:

@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import httpx
 import pytest
+from fastapi import FastAPI, Request
 
 from agent.documents.status import status_document
 from agent.values.clock import ClockReading
-from agent.web.agent_view import AgentView
-from agent.web.app import ServerBounds, WebServer, make_app
-from agent.web.metrics import SeriesCaps
+from agent.web.api.application import make_api
+from agent.web.api.problems import ApiProblem
+from agent.web.api.segments import segment_of
+from tests.builders import an_observation, reader
 from tests.cli.documents import a_cluster
-from tests.web.api.agents import cycle_of, state_of, view_of
+from tests.web.api.agents import cycle_of, view_of
+from tests.web.api.servers import client_of
 
 CYCLE = cycle_of(a_cluster().at())
 NOW = ClockReading(CYCLE.snapshot.taken_ms + 2_500, CYCLE.snapshot.monotonic_ms + 2_500)
 
 
-@contextmanager
-def client_of(view: AgentView) -> Iterator[httpx.Client]:
-    """A client of a real server on a loopback address."""
-    state = state_of(CYCLE)
-    app = make_app(lambda: state, lambda: NOW, fresh_ms=30_000, stall_ms=60_000, caps=SeriesCaps(), view=view)
-    with (
-        WebServer(app, "127.0.0.1", 0, ServerBounds(per_s=1_000, burst=1_000)) as server,
-        httpx.Client(base_url=f"http://{server.address}", timeout=10) as client,
-    ):
-        yield client
-
-
 @pytest.fixture(scope="module")
 def client() -> Iterator[httpx.Client]:
-    with client_of(view_of(CYCLE)) as client:
+    with client_of(view_of(CYCLE), NOW) as client:
         yield client
 
 
@@ -73,9 +64,11 @@ def test_before_the_first_look_the_answer_says_when_to_ask_again() -> None:
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [("GET", "/api/v1/nothing", 404), ("POST", "/api/v1/cluster", 405), ("DELETE", "/api/v1/cluster", 405)],
+    [("GET", "/api/v1/nothing", 404), ("POST", "/api/v1/cluster", 403), ("DELETE", "/api/v1/cluster", 405)],
 )
-def test_what_is_not_there_is_a_problem(client: httpx.Client, method: str, path: str, status: int) -> None:
+def test_what_is_not_there_or_not_allowed_is_a_problem(
+    client: httpx.Client, method: str, path: str, status: int
+) -> None:
     answer = client.request(method, path)
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     assert answer.json()["status"] == status
@@ -90,3 +83,37 @@ def test_health_is_answered_beside_the_api(client: httpx.Client) -> None:
 
 def test_an_unknown_host_is_refused_by_the_api_too(client: httpx.Client) -> None:
     assert client.get("/api/v1/cluster", headers={"host": "evil.example"}).status_code == 421
+
+
+NAMES = ["a/b", "a/tasks", "...", "%2F", "a b+c", "\u202ename", "<script>", "grün", "x" * 249, "?q=1", "#", "\ud800"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_of_any_characters_can_be_asked_for(name: str) -> None:
+    world = an_observation(a=(1,), b=(2,)).topic("t", (1, 2))
+    world.group(name, reader("c-1", "a", "t-0"))
+    with client_of(view_of(cycle_of(world.at()))) as client:
+        path = f"/api/v1/groups/{segment_of(name)}"
+        assert client.get(path).json()["group"] == name
+        assert client.get(f"{path}/tasks").json() == {"items": [], "total": 0, "next": None}
+
+
+def test_every_route_has_the_dependency_of_who_may_view() -> None:
+    asked: list[str] = []
+
+    def refuse(request: Request) -> None:
+        asked.append(request.url.path)
+        raise ApiProblem(401, "sign in", todo="Send a token.")
+
+    api = make_api(view_of(CYCLE), lambda: NOW, may_view=refuse)
+    paths = list(api.openapi()["paths"])
+    for path in paths:
+        method = "GET" if "get" in api.openapi()["paths"][path] else "POST"
+        answer = asyncio.run(_asked(api, method, path.replace("{", "").replace("}", "") + "?subject=x"))
+        assert (answer.status_code, answer.json()["detail"]) == (401, "sign in"), path
+    assert len(asked) == len(paths) > 15
+
+
+async def _asked(api: FastAPI, method: str, path: str) -> httpx.Response:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(api), base_url="http://localhost") as client:
+        return await client.request(method, path)
