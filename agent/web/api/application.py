@@ -23,7 +23,7 @@ def anybody(request: Request) -> None:
     del request
 
 
-def make_api(view: AgentView, clock: Clock, *, may_view: Callable[[Request], None] = anybody) -> FastAPI:
+def make_api(view: AgentView, clock: Clock, *, may_view: Callable[[Request], object] = anybody) -> FastAPI:
     """The API of one running agent, to be mounted at `PREFIX`. ``may_view`` raises where a request may not read."""
     api = FastAPI(
         title="rackwise",

@@ -213,3 +213,10 @@ def test_a_look_with_very_many_changes_counts_what_it_does_not_name() -> None:
     told = list(events._changes(before, now))
     assert len(told) == 101
     assert told[-1] == ("finding", {"change": "begun", "more": 150})
+
+
+def test_a_stream_ends_by_itself_so_that_access_is_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "_LIFETIME_S", 0.3)
+    monkeypatch.setattr(events, "_HEARTBEAT_S", 0.1)
+    with server_of(ShownAgent().view) as server, listening(server) as stream:
+        assert [name for name, _, _ in stream] == ["look"]
