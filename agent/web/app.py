@@ -218,7 +218,7 @@ def make_app(
 
     ``acting`` returns the present state of mode execute, so a lost leadership shows before the next look. ``gate``
     decides about access to pages and API; without one the application is for health and metrics. ``view`` is read by
-    the API; without it there is none. ``routes`` are further pages.
+    the API; without it there is none. ``routes`` are those of the page.
     """
 
     def now() -> LoopState:
