@@ -39,6 +39,7 @@ from agent.values.cycle import sentence
 from agent.values.progress import ExecuteState
 from agent.web.access.gate import AccessGate
 from agent.web.access.middleware import AccessControl, refuse
+from agent.web.access.person import AccessRole, require
 from agent.web.access.refusals import AccessRefused
 from agent.web.access.sign_in import sign_in_routes
 from agent.web.access.tls import BOUNDED_LOOP, with_certificate
@@ -263,7 +264,7 @@ def _api(view: AgentView, clock: Clock, desk: CommandDesk | None) -> Mount:
     from agent.web.api.application import PREFIX, make_api  # noqa: PLC0415 slow, and not needed for health
     from agent.web.api.segments import RawSegments  # noqa: PLC0415
 
-    api = make_api(view, clock, desk)
+    api = make_api(view, clock, desk, may_view=require(AccessRole.VIEW))
     api.add_exception_handler(AccessRefused, refuse)
     return Mount(PREFIX, app=RawSegments(api))
 
