@@ -45,6 +45,7 @@ from agent.journal.approvals import (
 )
 from agent.journal.leader import corrections, in_past
 from agent.journal.plan_entries import BatchKey, remembered
+from agent.journal.record_trust import JournalKey
 from agent.journal.targets import plan_size, too_large_reason
 from agent.probing.check import next_look_ms
 from agent.probing.decide import ProbingContext, decisions
@@ -120,10 +121,11 @@ class ExecuteMode:
         limits: Limits,
         clock: Clock,
         people: OperatorKeys = MappingProxyType({}),
+        witnesses: Sequence[JournalKey] = (),
         look_now: Callable[[], None] = lambda: None,
         on_fatal: Callable[[FatalFailure], None] = lambda _: None,
     ) -> None:
-        """``arguments`` are kafka-python's, of the executor's connection; ``people`` can prove their commands.
+        """``arguments`` are kafka-python's, of the executor's connection; ``people`` and ``witnesses`` prove commands.
 
         ``look_now`` requests a look with a planning, ``on_fatal`` gets what ends the agent; both from a thread.
         """
@@ -131,7 +133,7 @@ class ExecuteMode:
         self._arguments = arguments
         self._limits = limits
         self._clock = clock
-        self._people = people
+        self._people, self._witnesses = people, witnesses
         self.look_now = look_now
         self.on_fatal = on_fatal
         self._stop = threading.Event()
@@ -426,8 +428,8 @@ class ExecuteMode:
     def _apply(self, term: LeadershipTerm, waiting: Sequence[InboxCommand], view: JournalState, *, full: bool) -> bool:
         """Whether something that stops waits for the first planning."""
         now_ms, judged = self._clock().wall_ms, (self._foresee, self._begins)
-        limits, people = self._limits, self._people
-        effects = apply_commands(waiting, view, self._standing, limits, now_ms, *judged, people=people, full=full)
+        proven = partial(apply_commands, people=self._people, witnesses=self._witnesses, full=full)
+        effects = proven(waiting, view, self._standing, self._limits, now_ms, *judged)
         if effects.writes:
             term.journal.append(*effects.writes)
             term.passed_on = term.journal.view()

@@ -39,6 +39,7 @@ from agent.values.cycle import sentence
 from agent.values.progress import ExecuteState
 from agent.web.access.gate import AccessGate
 from agent.web.access.middleware import AccessControl, refuse
+from agent.web.access.refusals import AccessRefused
 from agent.web.access.sign_in import sign_in_routes
 from agent.web.access.tls import BOUNDED_LOOP, with_certificate
 from agent.web.agent_view import AgentView
@@ -215,8 +216,8 @@ def make_app(
     """The ASGI application. ``fresh_ms`` is how old the last look may be, ``stall_ms`` how long no cycle may end.
 
     ``acting`` returns the present state of mode execute, so a lost leadership shows before the next look. ``gate``
-    decides about access to the API, which reads ``view``, and to ``routes``; without one there are health and metrics
-    only.
+    decides about access to pages and API; without one the application is for health and metrics. ``view`` is read by
+    the API; without it there is none. ``routes`` are further pages.
     """
 
     def now() -> LoopState:
@@ -260,7 +261,9 @@ def _api(view: AgentView, clock: Clock) -> Mount:
     from agent.web.api.application import PREFIX, make_api  # noqa: PLC0415 slow, and not needed for health
     from agent.web.api.segments import RawSegments  # noqa: PLC0415
 
-    return Mount(PREFIX, app=RawSegments(make_api(view, clock)))
+    api = make_api(view, clock)
+    api.add_exception_handler(AccessRefused, refuse)
+    return Mount(PREFIX, app=RawSegments(api))
 
 
 def version() -> str:

@@ -153,8 +153,10 @@ def set_answer_headers(headers: MutableHeaders, request: Request, gate: AccessGa
     headers["permissions-policy"] = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
     headers["cross-origin-opener-policy"] = "same-origin"
     headers["cross-origin-resource-policy"] = "same-origin"
-    if not request.url.path.startswith(STATIC):
+    if person_of(request).signed_in and not request.url.path.startswith(STATIC):
         headers["cache-control"] = "no-store"
+    elif not request.url.path.startswith(STATIC):
+        headers.setdefault("cache-control", "no-store")
     if gate.secure:
         headers["strict-transport-security"] = f"max-age={_YEAR_S}"
 

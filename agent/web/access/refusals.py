@@ -22,9 +22,18 @@ class AccessRefused(HTTPException):
     """A request that is not carried out, with the sentences *what*, *why* and *todo*."""
 
     def __init__(
-        self, status: int, what: str, *, why: str = "", todo: str = "", headers: Mapping[str, str] | None = None
+        self,
+        status: int,
+        what: str,
+        *,
+        why: str = "",
+        todo: str = "",
+        kind: str = "about:blank",
+        headers: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(status, detail=what, headers=dict(headers or {}))
+        """``kind`` names the kind of problem, for programs."""
+        super().__init__(int(status), detail=what, headers=dict(headers or {}))
+        self.kind = kind
         self.what = safe_text(what, _MOST_TEXT)
         self.why = safe_text(why, _MOST_TEXT)
         self.todo = safe_text(todo, _MOST_TEXT)
@@ -54,7 +63,7 @@ def refusal_answer(request: Request, refused: AccessRefused) -> Response:
         )
         return HTMLResponse(page, status_code=status, headers=headers)
     problem = {
-        "type": "about:blank",
+        "type": refused.kind,
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": f"{refused.what}: {refused.why}" if refused.why else refused.what,
