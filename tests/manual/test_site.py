@@ -108,6 +108,7 @@ def test_every_picture_of_the_manual_is_used_and_has_a_title() -> None:
 OWN = {name.split(".")[0] for name in SETTINGS} - {"kafka", "acceptable", "max", "num", "mode", "task", "cluster"}
 NO_SETTINGS = re.compile(r"rackwise\.|.*\.(?:md|py|json|jsonl|ya?ml|toml|csv|service|secret|key|pem|properties|svg|sh|log)$")
 DOTTED = re.compile(r"(?<![\w./<-])([a-z_]+(?:\.[a-z_<>*…]+)+)(?:=\S*)?(?![\w(])")
+_CHOSEN = re.compile(r"\.?<.+?>(?=\.|$)")
 OTHERS = {"spark.driver.memory"}
 """Names of others that begin as a section of rackwise's settings does."""
 
@@ -126,10 +127,10 @@ def test_every_setting_that_is_named_exists(name: str) -> None:
 
 def is_setting(name: str) -> bool:
     """A setting, a section of them, or several by a star or an ellipsis; what a reader names is left out."""
-    plain = re.sub(r"\.?<[^>]+>", "", name)
+    plain = _CHOSEN.sub("", name)
     shown = re.escape(plain.rstrip(".…*")).replace(r"\*", "[^.]+")
     whole = "" if name[-1] in "…*" else r"(?:$|\.)"
-    return any(re.match(rf"{shown}{whole}", re.sub(r"\.?<[^>]+>", "", one)) for one in SETTINGS)
+    return any(re.match(rf"{shown}{whole}", _CHOSEN.sub("", one)) for one in SETTINGS)
 
 
 HOW_TOS = sorted(path.relative_to(DOCS).as_posix() for path in (*(DOCS / "howto").glob("*.md"), DOCS / "start.md"))
