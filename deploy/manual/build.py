@@ -1,4 +1,6 @@
-"""Builds the manual, the documents of docs/ as a site, into build/site: python -m deploy.manual.build
+"""Builds the manual, the documents of docs/ as a site, into build/site.
+
+`make docs` runs it.
 
 Links of documents lead to files of the repository. Those outside of docs/ are copied beside the documents, below
 ``repository/``, so that no link of the site leads nowhere. Nothing is taken from a network, neither now nor by readers.
@@ -28,10 +30,11 @@ def main() -> int:
     """Build it; the exit code of the generator, which ends with an error at the first warning."""
     done = build(BUILD)
     if done.returncode == 0:
-        print(f"the manual is in {BUILD / 'site'}: open index.html, or serve it for its search: "
-              f"python3 -m http.server -d {BUILD / 'site'} --bind 127.0.0.1")  # fmt: skip
+        site = BUILD / "site"
+        serve = f"python3 -m http.server -d {site} --bind 127.0.0.1"
+        sys.stdout.write(f"the manual is in {site}: open index.html, or serve it for its search: {serve}\n")
     else:
-        print(done.stdout + done.stderr, file=sys.stderr)
+        sys.stderr.write(done.stdout + done.stderr)
     return done.returncode
 
 

@@ -1,7 +1,9 @@
-"""Draws the pictures of docs/concepts.md into docs/pictures: python -m deploy.manual.pictures
+"""Draws the pictures of docs/concepts.md into docs/pictures.
 
-Plain SVG in a light and a dark form by the reader's own setting, with system fonts, a title and a description. Colour is
-never the only sign: what crosses racks is dashed and has its own words.
+`python -m deploy.manual.pictures` runs it.
+
+Plain SVG in a light and a dark form by the reader's own setting, with system fonts, a title and a description.
+Colour is never the only sign: what crosses racks is dashed and has its own words.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from typing import NamedTuple
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 _STYLE = """
 .paper{fill:#fff}.room{fill:#f3f5f8;stroke:#8a94a6}.box{fill:#fff;stroke:#44546a}.lead{fill:#cfe3fb;stroke:#1d5fa8}
-.warm{fill:#fdebc8;stroke:#9a6a00}.good{fill:#d6efdb;stroke:#2c7a3f}.near{stroke:#2c7a3f}.far{stroke:#b3261e;stroke-dasharray:7 5}
+.warm{fill:#fdebc8;stroke:#9a6a00}.good{fill:#d6efdb;stroke:#2c7a3f}
+.near{stroke:#2c7a3f}.far{stroke:#b3261e;stroke-dasharray:7 5}
 .flow{stroke:#44546a}.line{fill:none;stroke-width:2}text{fill:#1c2430;font:14px system-ui,sans-serif}
 .small{font-size:12px}.bold{font-weight:600}.tip-near{fill:#2c7a3f}.tip-far{fill:#b3261e}.tip-flow{fill:#44546a}
 @media(prefers-color-scheme:dark){.paper{fill:#14181f}.room{fill:#1e2530;stroke:#6b7890}.box{fill:#14181f;stroke:#a9b5c9}
@@ -88,9 +91,9 @@ def racks() -> SvgPicture:
     parts += [label(522, 217, "far read")]
     return SvgPicture(
         800, 290, "Racks, replicas and members",
-        "Three racks, each with a broker and a consumer. Consumer 1 reads orders-1 and consumer 2 reads orders-0 from the "
-        "follower in its own rack. Consumer 2 also reads from the leader in rack c: dashed, it crosses racks. Copies from "
-        "leaders to followers cross racks as well.", parts,
+        "Three racks, each with a broker and a consumer. Consumer 1 reads orders-1 and consumer 2 reads orders-0 "
+        "from the follower in its own rack. Consumer 2 also reads from the leader in rack c: dashed, it crosses "
+        "racks. Copies from leaders to followers cross racks as well.", parts,
     )  # fmt: skip
 
 
@@ -110,14 +113,17 @@ def bytes_across() -> SvgPicture:
         parts += [label(212, top + 38, cost, "small", "start")]
     return SvgPicture(
         640, 270, "Four paths across racks",
-        "Bytes cross racks when they are produced, replicated, consumed or moved. rackwise measures replicate and consume, "
-        "predicts move, and leaves produce out as it cannot see where producers are.", parts,
+        "Bytes cross racks when they are produced, replicated, consumed or moved. rackwise measures replicate and"
+        " consume, predicts move, and leaves produce out as it cannot see where producers are.", parts,
     )  # fmt: skip
 
 
 def warmups() -> SvgPicture:
     """A task that changes its process, by warm-up and probing rebalance."""
-    parts = [label(20, 40, "instance 1, rack a", "bold", "start"), label(20, 110, "instance 2, rack b: new", "bold", "start")]
+    parts = [
+        label(20, 40, "instance 1, rack a", "bold", "start"),
+        label(20, 110, "instance 2, rack b: new", "bold", "start"),
+    ]
     parts += [box("lead", 210, 20, 340, 34, "task 0_1 active"), box("lead", 560, 90, 200, 34, "task 0_1 active")]
     parts += [box("warm", 250, 90, 180, 34, "warm-up restores"), box("good", 430, 90, 120, 34, "caught up")]
     parts += [arrow("flow", (555, 54), (555, 88)), label(660, 76, "the rebalance that promotes it")]
@@ -128,8 +134,9 @@ def warmups() -> SvgPicture:
     parts += [box("good", 560, 200, 200, 44, "rackwise triggers it", "when it pays")]
     return SvgPicture(
         790, 260, "A warm-up and its rebalance",
-        "A new instance restores the state of task 0_1 as a warm-up. When its lag is within acceptable.recovery.lag it waits "
-        "until the next probing rebalance, by default every ten minutes. rackwise can trigger that rebalance at once.", parts,
+        "A new instance restores the state of task 0_1 as a warm-up. When its lag is within "
+        "acceptable.recovery.lag it waits until the next probing rebalance, by default every ten minutes. "
+        "rackwise can trigger that rebalance at once.", parts,
     )  # fmt: skip
 
 
@@ -144,13 +151,17 @@ def cycle() -> SvgPicture:
         if number:
             parts += [arrow("flow", (left - 12, 92), (left, 92))]
     parts += [box("room", 20, 150, 180, 44, "Kafka: admin protocol"), arrow("flow", (57, 150), (57, 114))]
-    parts += [arrow("flow", (659, 114), (659, 172), (200, 172)), label(420, 166, "only in mode execute, only what the guard allows")]
+    parts += [
+        arrow("flow", (659, 114), (659, 172), (200, 172)),
+        label(420, 166, "only in mode execute, only what the guard allows"),
+    ]
     parts += [box("room", 620, 10, 154, 36, "rackwise.telemetry"), arrow("flow", (745, 70), (745, 46))]
     parts += [box("room", 430, 10, 160, 36, "rackwise.proposals"), arrow("flow", (487, 70), (487, 46))]
     return SvgPicture(
         800, 210, "One cycle of the agent",
-        "Observe, decode, model, detect, plan, propose, guard, act, record. Observe asks Kafka by the admin protocol. Act changes "
-        "the cluster only in mode execute and only what the guard allows. Proposals and telemetry go to topics.", parts,
+        "Observe, decode, model, detect, plan, propose, guard, act, record. Observe asks Kafka by the admin "
+        "protocol. Act changes the cluster only in mode execute and only what the guard allows. Proposals and "
+        "telemetry go to topics.", parts,
     )  # fmt: skip
 
 
@@ -161,15 +172,21 @@ def proposal_life() -> SvgPicture:
     parts += [box("warm", 350, 30, 130, 50, "approval", "person or rule"), arrow("flow", (480, 55), (515, 55))]
     parts += [box("box", 515, 30, 140, 50, "guard", "before each batch"), arrow("flow", (655, 55), (680, 55))]
     parts += [box("good", 680, 30, 110, 50, "batches", "throttled")]
-    parts += [arrow("flow", (245, 80), (245, 120)), box("room", 170, 120, 150, 50, "state has changed:", "void, made anew")]
-    parts += [arrow("flow", (585, 80), (585, 120)), box("room", 500, 120, 170, 50, "held: window, budget,", "min ISR, pause")]
+    parts += [
+        arrow("flow", (245, 80), (245, 120)),
+        box("room", 170, 120, 150, 50, "state has changed:", "void, made anew"),
+    ]
+    parts += [
+        arrow("flow", (585, 80), (585, 120)),
+        box("room", 500, 120, 170, 50, "held: window, budget,", "min ISR, pause"),
+    ]
     parts += [arrow("flow", (735, 80), (735, 120)), box("room", 680, 120, 110, 50, "cancel,", "roll back")]
     parts += [box("room", 350, 120, 130, 50, "journal: before", "each request"), arrow("flow", (415, 80), (415, 120))]
     return SvgPicture(
         800, 190, "From a finding to a move",
-        "A finding leads to a proposal, which is one plan with an id. A person or a rule approves exactly that plan. The guard checks "
-        "it again before each batch. A proposal whose state has changed is void. Everything is in the journal before it is requested.",
-        parts,
+        "A finding leads to a proposal, which is one plan with an id. A person or a rule approves exactly that "
+        "plan. The guard checks it again before each batch. A proposal whose state has changed is void. "
+        "Everything is in the journal before it is requested.", parts,
     )  # fmt: skip
 
 

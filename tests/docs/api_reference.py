@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tests.docs.reference import ROOT, table, write
+from tests.docs.reference_pages import ROOT, table, write
 
 OPENAPI = ROOT / "docs" / "schemas" / "openapi.json"
 HEAD = """\

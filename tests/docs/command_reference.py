@@ -9,13 +9,13 @@ from agent.cli.examples import EXAMPLES, SHORT
 from testbed.cluster import commands as of_cluster
 from testbed.demo import command as of_demo
 from tests.cli.documents import commands
-from tests.docs.reference import table, write
+from tests.docs.reference_pages import table, write
 
 HEAD = """\
 # Commands
 
-Written from the application itself. `rackwise COMMAND --help` has the same. What commands print with `-o json` is described by
-[schemas](../operations.md#documents-for-machines), how they end by [exit codes](exit-codes.md).
+Written from the application itself. `rackwise COMMAND --help` has the same. What commands print with `-o json` is
+described by [schemas](../operations.md#documents-for-machines), how they end by [exit codes](exit-codes.md).
 """
 _EXAMPLES = {**EXAMPLES, **of_cluster.EXAMPLES, **of_demo.EXAMPLES}
 _SHORT = {**SHORT, **of_cluster.SHORT}

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 from agent.cli.command_exit import CUT_OFF, INTERRUPTED
 from agent.errors import RackwiseError
-from tests.docs.reference import table, write
+from tests.docs.reference_pages import table, write
 
 HEAD = """\
 # Exit codes
 
-What a script can rely on. Each code with the errors that end a command with it, read off the code; what each code means for single
-commands is in [operations](../operations.md#exit-codes). An error on stderr says what happened, why, and what to do.
+What a script can rely on. Each code with the errors that end a command with it, read off the code; what each code
+means for single commands is in [operations](../operations.md#exit-codes). An error on stderr says what happened, why,
+and what to do.
 """
 _OTHERS = {
     0: "done, or no change",
@@ -30,7 +31,9 @@ def page() -> str:
     rows: dict[int, list[str]] = {code: [meaning] for code, meaning in _OTHERS.items()}
     for error in _errors(RackwiseError):
         rows.setdefault(error.exit_code, []).append(f"*{error.__name__}*: {_sentence(error)}")
-    return f"{HEAD}\n{table(('code', 'ends with it'), [(str(code), '<br>'.join(rows[code])) for code in sorted(rows)])}\n"
+    return (
+        f"{HEAD}\n{table(('code', 'ends with it'), [(str(code), '<br>'.join(rows[code])) for code in sorted(rows)])}\n"
+    )
 
 
 def codes() -> set[int]:

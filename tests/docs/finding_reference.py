@@ -1,4 +1,4 @@
-"""docs/reference/findings.md: reasons and severities read off the code. Write it: python -m tests.docs.finding_reference"""
+"""docs/reference/findings.md, read off the code. Write it anew: python -m tests.docs.finding_reference"""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import NamedTuple
 
 from agent.values.finding import FindingReason, FindingSeverity
 from tests.docs.house import files, tree_of
-from tests.docs.reference import table, write
+from tests.docs.reference_pages import table, write
 
 HEAD = """\
 # Findings
 
-A finding is a fault or a notable fact, with a sentence, its evidence and its age. The reasons and their severities are read off the
-code; several severities: the sentence and its evidence decide. *held*: a finding that hysteresis holds is shown, and nothing is planned
-from it. What needs more than one look is found by `rackwise run` alone; `rackwise doctor` does not report its absence.
+A finding is a fault or a notable fact, with a sentence, its evidence and its age. The reasons and their severities
+are read off the code; several severities: the sentence and its evidence decide. *held*: a finding that hysteresis
+holds is shown, and nothing is planned from it. What needs more than one look is found by `rackwise run` alone;
+`rackwise doctor` does not report its absence.
 
 `rackwise doctor` has the exact line for your cluster, [proposals](proposals.md) what rackwise does about it.
 """
@@ -152,7 +153,8 @@ REMEDIES: Mapping[str, FindingRemedy] = {
         "`rack.aware.assignment.tags` and client tags; under KIP-1071 there is no setting for it.",
     ),
     "RIGHTS_MISSING": FindingRemedy(
-        "rackwise lacks a right, so a part of the cluster is unknown.", "The [right](rights.md) that the sentence names."
+        "rackwise lacks a right, so a part of the cluster is unknown.",
+        "The [right](rights.md) that the sentence names.",
     ),
     "PART_MISSING": FindingRemedy(
         "A part of the cluster did not answer, or an answer was doubted.",

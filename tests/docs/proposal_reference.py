@@ -1,4 +1,4 @@
-"""docs/reference/proposals.md: kinds and reasons read off the code. Write it: python -m tests.docs.proposal_reference"""
+"""docs/reference/proposals.md, read off the code. Write it anew: python -m tests.docs.proposal_reference"""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from agent.values.plan import Unplanned
 from agent.values.proposal import ProposalKind, ProposalReason
-from tests.docs.reference import ROOT, member_docs, table, write
+from tests.docs.reference_pages import ROOT, member_docs, table, write
 
 HEAD = """\
 # Proposals
 
-A proposal is one change: before, after, moves, predicted effect, lower bound, evidence, and when it expires. Its id is a digest of what
-it changes and of the state that it rests on, so two agents that see the same give the same id, and an approval is for exactly
-one plan. Its document: [proposal.v1.json](../schemas/proposal.v1.json).
+A proposal is one change: before, after, moves, predicted effect, lower bound, evidence, and when it expires. Its id
+is a digest of what it changes and of the state that it rests on, so two agents that see the same give the same id,
+and an approval is for exactly one plan. Its document: [proposal.v1.json](../schemas/proposal.v1.json).
 """
 KIND_OF: Mapping[str, ProposalKind] = {
     "MEND_RACK_SPREAD": ProposalKind.REASSIGN,
@@ -46,7 +46,7 @@ def page() -> str:
             "## Reasons", "", "Rules (`approve.rules`) name a reason as in the first column.", "",
             table(("reason", "sentence", "kind"), reasons), "",
             "## Why a change is left out", "",
-            "A planning counts what it left out (`rackwise_unplanned`), and `rackwise explain` names it at its subject.", "",
+            "A planning counts what it left out (`rackwise_unplanned`); `rackwise explain` names it.", "",
             table(("reason",), left_out), "",
         ]
     )  # fmt: skip

@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping
 
-ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "docs" / "reference"
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of Markdown; bars within cells are escaped."""
-    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)])
-
-
-def member_docs(module: Path, name: str) -> Mapping[str, str]:
-    """Member of an enum -> the docstring below it, for those that have one."""
-    tree = ast.parse(module.read_text())
-    found = next(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name == name)
-    docs: dict[str, str] = {}
-    for node, after in zip(found.body, [*found.body[1:], None], strict=True):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            text = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
-            docs[node.targets[0].id] = str(text).replace("``", "`")
-    return docs
+from tests.docs import (
+    api_reference,
+    command_reference,
+    exit_code_reference,
+    finding_reference,
+    proposal_reference,
+    rights_reference,
+    verdict_reference,
+)
+from tests.docs.reference_pages import write
 
 
 def pages() -> Mapping[str, Callable[[], str]]:
     """File of docs/reference -> what writes it; that of the API where its description is there."""
-    from tests.docs import (
-        api_reference,
-        command_reference,
-        exit_code_reference,
-        finding_reference,
-        proposal_reference,
-        rights_reference,
-        verdict_reference,
-    )
-
     made = {
         "commands.md": command_reference.page,
         "exit-codes.md": exit_code_reference.page,
@@ -49,11 +27,6 @@ def pages() -> Mapping[str, Callable[[], str]]:
         "verdicts.md": verdict_reference.page,
     }
     return made | ({"api.md": api_reference.page} if api_reference.OPENAPI.exists() else {})
-
-
-def write(name: str, text: str) -> None:
-    """Write a page of docs/reference."""
-    (FOLDER / name).write_text(text)
 
 
 if __name__ == "__main__":

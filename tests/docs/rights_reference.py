@@ -1,16 +1,16 @@
-"""docs/reference/rights.md, read off the commands in docs/operations.md. Write it: python -m tests.docs.rights_reference"""
+"""docs/reference/rights.md, read off docs/operations.md. Write it anew: python -m tests.docs.rights_reference"""
 
 from __future__ import annotations
 
 from tests.act.rights import Right, documented
-from tests.docs.reference import table, write
+from tests.docs.reference_pages import table, write
 
 HEAD = """\
 # Rights
 
-The rights of each role, as the commands in [operations](../operations.md#rights) give them; tests run with exactly these on brokers with
-an authorizer. What is missing without one of the executor's: [rights for acting](../operations.md#rights-for-acting). What no role
-may: [who may command](../operations.md#who-may-command).
+The rights of each role, as the commands in [operations](../operations.md#rights) give them; tests run with exactly
+these on brokers with an authorizer. What is missing without one of the executor's: [rights for
+acting](../operations.md#rights-for-acting). What no role may: [who may command](../operations.md#who-may-command).
 
 | role | is |
 |---|---|
@@ -19,7 +19,8 @@ may: [who may command](../operations.md#who-may-command).
 | executor | the agent's second connection, `execute.kafka`, in mode `execute` alone |
 | operator | a person that approves, cancels, pauses |
 
-For a look alone, without proposals and journal, three rights are enough: [look with read-only rights](../howto/look.md).
+For a look alone, without proposals and journal, three rights are enough: [look with read-only
+rights](../howto/look.md).
 """
 ROLES = ("reader", "observer", "executor", "operator")
 _KIND = {"--cluster": "Cluster", "--topic": "Topic", "--group": "Group", "--transactional-id": "TransactionalId"}
@@ -31,7 +32,9 @@ def page() -> str:
     resources = dict.fromkeys(_resource(right) for role in ROLES for right in given[role])
     rows = [
         (resource, *(", ".join(one.operation for one in given[role] if _resource(one) == resource) for role in ROLES))
-        for resource in sorted(resources, key=lambda name: (list(_KIND.values()).index(name.split()[0].rstrip(",")), name))
+        for resource in sorted(
+            resources, key=lambda name: (list(_KIND.values()).index(name.split()[0].rstrip(",")), name)
+        )
     ]
     return f"{HEAD}\n## By resource\n\n{table(('resource', *ROLES), rows)}\n"
 

@@ -15,7 +15,8 @@ from tests.docs import api_reference
 from tests.docs.exit_code_reference import codes
 from tests.docs.finding_reference import REMEDIES, severities
 from tests.docs.proposal_reference import KIND_OF
-from tests.docs.reference import FOLDER, ROOT, pages
+from tests.docs.reference import pages
+from tests.docs.reference_pages import FOLDER, ROOT
 
 OPERATIONS = ROOT / "docs" / "operations.md"
 

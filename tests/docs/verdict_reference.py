@@ -1,17 +1,18 @@
-"""docs/reference/verdicts.md: the guard's reasons read off the code. Write it: python -m tests.docs.verdict_reference"""
+"""docs/reference/verdicts.md, read off the guard. Write it anew: python -m tests.docs.verdict_reference"""
 
 from __future__ import annotations
 
 from agent.guard.judge import ALL_CHECKS
 from agent.values.verdict import Hold, HoldReason, RefuseReason
-from tests.docs.reference import table, write
+from tests.docs.reference_pages import table, write
 
 HEAD = """\
 # Verdicts of the guard
 
-The guard judges each proposal right before it could be carried out. The first check that does not pass, gravest first, gives the
-verdict; `rackwise explain PROPOSAL` shows them all with their numbers. *Allowed*: all passed. *Held*: it waits. *Refused*: this
-proposal is over, and the next planning makes a new one if there is still something to propose.
+The guard judges each proposal right before it could be carried out. The first check that does not pass, gravest
+first, gives the verdict; `rackwise explain PROPOSAL` shows them all with their numbers. *Allowed*: all passed.
+*Held*: it waits. *Refused*: this proposal is over, and the next planning makes a new one if there is still something
+to propose.
 
 What to do about each: [what each refusal means](../operations.md#what-each-refusal-means).
 """
@@ -25,7 +26,8 @@ def page() -> str:
     names = [getattr(check, "__name__", "").strip("_").replace("_", " ") for check in ALL_CHECKS]
     return "\n".join(
         [
-            HEAD, "## Held", "", "A hold that only settings can end may be marked so by its check as well; its sentence says it.", "",
+            HEAD, "## Held", "",
+            "A check may also mark a single hold as one that only settings can end; its sentence says so.", "",
             table(("because", "ends by itself, by the agent, or by an approval"), holds), "",
             "## Refused", "", table(("because",), refusals), "",
             "## The checks in their order", "",

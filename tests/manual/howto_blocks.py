@@ -9,6 +9,7 @@ A mark is a comment of HTML in the line before a block of ``sh``::
     <!-- run; exit: any -->               it may fail
     <!-- run; last -->                    run after all documents
     <!-- drill; ... -->                   the same, in the drill alone: it takes minutes
+    <!-- drill; grow -->                  the application gets one more instance after it
 
 A block without a mark is not run: it needs what the reader has, and the page says so around it.
 """

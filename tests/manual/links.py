@@ -62,7 +62,9 @@ def pictures(document: Path) -> Iterator[tuple[str, str]]:
 def anchors(document: Path) -> frozenset[str]:
     """Anchors of headings that the manual and a forge of Git give alike."""
     headings = [_MARKUP.sub(r"\1", found).strip() for found in _HEADING.findall(prose(document))]
-    return frozenset(_numbered(map(_slug_of_manual, headings))) & frozenset(_numbered(map(_slug_of_forge, headings), "-"))
+    return frozenset(_numbered(map(_slug_of_manual, headings))) & frozenset(
+        _numbered(map(_slug_of_forge, headings), "-")
+    )
 
 
 def _slug_of_manual(heading: str) -> str:

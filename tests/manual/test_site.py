@@ -16,7 +16,7 @@ import pytest
 from config.catalogue import catalogue
 from deploy.manual.build import CONFIG, build
 from tests.cli.documents import commands
-from tests.docs.test_reference import FOLDER as REFERENCE
+from tests.docs.reference_pages import FOLDER as REFERENCE
 from tests.manual import howto_blocks
 from tests.manual.links import ROOT, DocumentLink, anchors, documents, links, pictures, prose
 
@@ -106,7 +106,9 @@ def test_every_picture_of_the_manual_is_used_and_has_a_title() -> None:
 
 
 OWN = {name.split(".")[0] for name in SETTINGS} - {"kafka", "acceptable", "max", "num", "mode", "task", "cluster"}
-NO_SETTINGS = re.compile(r"rackwise\.|.*\.(?:md|py|json|jsonl|ya?ml|toml|csv|service|secret|key|pem|properties|svg|sh|log)$")
+NO_SETTINGS = re.compile(
+    r"rackwise\.|.*\.(?:md|py|json|jsonl|ya?ml|toml|csv|service|secret|key|pem|properties|svg|sh|log)$"
+)
 DOTTED = re.compile(r"(?<![\w./<-])([a-z_]+(?:\.[a-z_<>*…]+)+)(?:=\S*)?(?![\w(])")
 _CHOSEN = re.compile(r"\.?<.+?>(?=\.|$)")
 OTHERS = {"spark.driver.memory"}

@@ -1,0 +1,36 @@
+"""The pictures of the manual are what their code draws, and can be read without colours."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from deploy.manual.pictures import FOLDER, PICTURES
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize("name", sorted(PICTURES))
+def test_a_picture_is_the_one_that_its_code_draws(name: str) -> None:
+    assert (FOLDER / name).read_text() == PICTURES[name]().text(), "draw it: python -m deploy.manual.pictures"
+
+
+@pytest.mark.parametrize("name", sorted(PICTURES))
+def test_a_picture_stays_on_its_paper_and_says_what_it_shows(name: str) -> None:
+    picture = PICTURES[name]()
+    root = ElementTree.fromstring(picture.text())
+    assert len(root.findtext(f"{SVG}desc") or "") > 100
+    for one in root.iter(f"{SVG}rect"):
+        x, y, width, height = (float(one.get(key, "0")) for key in ("x", "y", "width", "height"))
+        assert x >= 0
+        assert y >= 0
+        assert x + width <= picture.width
+        assert y + height <= picture.height
+
+
+def test_no_picture_asks_another_host() -> None:
+    assert [
+        name for name in PICTURES if re.search(r"(?:href|src|url)\s*[=(][\"']?https?:", (FOLDER / name).read_text())
+    ] == []
