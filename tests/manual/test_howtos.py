@@ -1,7 +1,7 @@
 """The five-minute start and every how-to are run as they are written, on one cluster that the start itself starts.
 
-The how-to on read-only rights has a cluster of its own, with TLS, users and an authorizer. What takes minutes is a drill:
-a Streams application that grows, and Spark.
+The how-to on read-only rights has a cluster of its own, with TLS, users and an authorizer. What takes minutes is a
+drill: a Streams application that grows, and Spark.
 """
 
 from __future__ import annotations
