@@ -101,6 +101,7 @@ sentences: venv ## write the list of all sentences that an operator can see anew
 schemas: venv ## write the schemas of topics and of what commands print anew (docs/schemas, docs/operations.md, docs/telemetry.md)
 	$(BIN)/python -m tests.docs.schemas
 	$(BIN)/python -m tests.docs.documents
+	$(BIN)/python -m tests.docs.openapi
 
 .PHONY: reference
 reference: venv ## write the reference of the manual anew, from the code (docs/reference)

@@ -285,6 +285,8 @@ class HttpSettings(BaseModel):
     """Port to listen on; 0 takes a free one, which is logged."""
     allowed_hosts: Names = ()
     """Accepted Host headers besides localhost and IP addresses (against DNS rebinding)."""
+    reports: Annotated[Text | None, NoneWord] = None
+    """Folder with reports of the pipeline (rackwise spark report --out), which the API lists; none by default."""
 
 
 class MetricsSettings(BaseModel):

@@ -7,7 +7,6 @@ A test that uses one of these clusters is an integration test, whether it is mar
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -32,10 +31,7 @@ settings.register_profile("quick", UNTIMED, derandomize=True)
 settings.register_profile("night", UNTIMED, max_examples=5_000)
 settings.load_profile(os.environ.get("RACKWISE_TEST_HYPOTHESIS", "quick"))
 
-# The thread of an agent may outlive its test for a moment and log to a closed stream: others' output stays without it.
-logging.raiseExceptions = False
-
-# Whoever runs this in the background has Ctrl-C ignored; what is started here is interrupted all the same.
+# A shell that runs this in the background has Ctrl-C ignored; what is started here is interrupted all the same.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -15,7 +15,7 @@ from agent.errors import BadInput
 from agent.values.number_format import counted
 
 if TYPE_CHECKING:
-    from agent.cli.documents.config import AssignedCase, OptimizeDocument
+    from agent.documents.config import AssignedCase, OptimizeDocument
 
 FAILED = 1
 _FORMS = frozenset(form.value for form in OutputFormat)

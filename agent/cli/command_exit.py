@@ -106,7 +106,9 @@ def _usage(error: Exception) -> RackwiseError | None:
 
 
 def _unread(error: Exception) -> BadInput | None:
-    if type(error).__name__ != "UnreadableError":  # its module is loaded where records are read
+    from agent.values.typed_json import UnreadableError
+
+    if not isinstance(error, UnreadableError):
         return None
     todo = "Use the rackwise that wrote it, or a newer one."
     return BadInput("A record of the journal cannot be read", why=str(error), todo=todo)

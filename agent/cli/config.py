@@ -12,7 +12,7 @@ from agent.values.kafka import BOOTSTRAP_SERVERS
 from agent.values.number_format import counted
 
 if TYPE_CHECKING:
-    from agent.cli.documents.config import CheckedSettings, LocatorRow
+    from agent.documents.config import CheckedSettings, LocatorRow
     from config.kafka_client import KafkaClientConfig
     from config.load import LoadedSettings
 
@@ -129,10 +129,11 @@ def show(
     origin: bool = typer.Option(False, "--origin", help="Also show where each value was set."),
 ) -> None:
     """Every setting in force; secrets are shown as stars."""
+    from agent.documents.config import setting_rows
     from config.load import effective
 
     loaded = options.settings(source)
-    rows = [{"setting": name, "value": value, "origin": str(where)} for name, value, where in effective(loaded)]
+    rows: list[dict[str, Any]] = [dict(row) for row in setting_rows(effective(loaded))]
     columns = ("setting", "value", "origin") if origin else ("setting", "value")
     if chosen(output) is OutputFormat.TABLE:
         rows = [{**row, "value": "none" if row["value"] is None else row["value"]} for row in rows]

@@ -10,7 +10,7 @@ from agent.cli import options, session
 from agent.cli.output import NAMES_SHOWN, CellMark, OutputFormat, chosen, emit, emit_command, emit_text
 
 if TYPE_CHECKING:
-    from agent.cli.documents.cluster import CheckDocument, FixDocument
+    from agent.documents.cluster import CheckDocument, FixDocument
 
 V = TypeVar("V")
 _INDENT = 10
@@ -22,16 +22,10 @@ def doctor(source: options.SettingsOptions, given: options.LookOptions) -> None:
     """Faults that cause traffic across racks, each with its cost a day and the line to change; and risks."""
     look = session.look_or_replay(source, given.replay, duration=given.duration)
     from agent.cli import tables
-    from agent.explain.doctor import diagnose, risks
-    from agent.values.plan import Plan
+    from agent.documents.doctor import check_rows, doctor_checks
 
-    checks = (
-        *diagnose(
-            look.snapshot, look.detection, look.plan or Plan(), look.limits, look.before, proposals=look.proposals
-        ),
-        *risks(look.snapshot),
-    )
-    rows = tables.checks(checks, look)
+    checks = doctor_checks(look)
+    rows = check_rows(checks, look)
     if chosen(given.output) is not OutputFormat.TABLE:
         columns = ("state", "check", "who", "sentence", "line", "cross_rack_bytes_per_s", "usd_per_day")
         emit(rows, columns, given.output, absent={"line": CellMark.NONE})

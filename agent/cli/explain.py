@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from agent.values.journal import JournalState
     from agent.values.memory import Memory
     from agent.values.observation import Observation
-    from agent.values.plan import ExplainedRule
     from agent.values.proposal import Proposal
     from config.load import LoadedSettings
 
@@ -57,7 +56,7 @@ def explain(
     every: options.All = False,
 ) -> None:
     """Why something is proposed or not: every rule with its numbers, by the settings of the running agent."""
-    from agent.explain.explain import explain as explained
+    from agent.documents.explanation import NO_JOURNAL_IN_FILE, explained_rows, needs_journal
     from agent.explain.explain import label
 
     if replay is not None:
@@ -70,13 +69,11 @@ def explain(
         published = published._replace(sentence=f"as published: {published.sentence}")
         judged = judged._replace(seen=judged.seen._replace(proposals=(*judged.seen.proposals, published)))
     seen, ended = judged.seen, _check(subject, judged)
-    rows: list[dict[str, Any]] = [
-        row._asdict()
-        for row in (
-            *explained(subject, seen.snapshot, seen.detection, seen.plan, seen.proposals, seen.limits),
-            *_guarded(subject, judged),
-        )
-    ]
+    view = _journal(judged.loaded) if needs_journal(subject, seen) else None
+    if view is not None:
+        _note_other_leader(view, judged)
+    unread = NO_JOURNAL_IN_FILE if judged.loaded is None else "the journal could not be read"
+    rows: list[dict[str, Any]] = [dict(row) for row in explained_rows(subject, seen, view, unread)]
     nothing = ended or f"{subject}: no rule applies to it"
     if not rows and chosen(output) is not OutputFormat.TABLE:
         say(nothing)
@@ -268,61 +265,17 @@ def _open(proposals: Sequence[Proposal], subject: str) -> str:
 
 def _ended(subject: str, judged: _Judged) -> str | None:
     """What the journal says of a proposal that is not proposed now; None when it says nothing."""
-    from agent.cli.records import plans_in
+    from agent.journal import plan_entries
     from agent.journal.commands import attempt_text
     from agent.plan.new_partitions import PROPOSAL
     from agent.values.reassignment import attempt, latest
 
     view = _journal(judged.loaded, ended=True) if judged.loaded is not None and PROPOSAL.fullmatch(subject) else None
-    newest = latest(plans_in(view), attempt(subject).of) if view else None
+    newest = latest(plan_entries.plans(view), attempt(subject).of) if view else None
     return None if newest is None else f"{subject} is not proposed now; {attempt_text(newest)}"
 
 
-# --- the guard --------------------------------------------------------------------------------------------------
-
-
-def _guarded(subject: str, judged: _Judged) -> list[ExplainedRule]:
-    """What every check of the guard says of the proposals about a subject, as if this agent led; and probing's say."""
-    from agent.explain.explain import about_probing
-    from agent.probing.decide import ProbingContext
-    from agent.probing.values import NO_ANCHORS, past_triggers
-    from agent.values.limits import AgentMode
-
-    seen = judged.seen
-    kind, _, name = subject.partition("/")
-    name = name.partition("/")[0] if kind == "topic" else name
-    meant = [p for p in seen.proposals if subject == p.id or (p.subject.kind, p.subject.name) == (kind, name)]
-    asked = (kind == "group" or bool(meant)) and seen.limits.mode is AgentMode.EXECUTE
-    view = _journal(judged.loaded) if asked and judged.loaded is not None else None
-    rows = [row for one in meant for row in _checks(one, judged, view)]
-    if view is not None:
-        _note_other_leader(view, judged)
-    if kind == "group":
-        taken_ms, monotonic_ms = seen.snapshot.taken_ms, seen.snapshot.monotonic_ms
-        past, _ = past_triggers(view or {}, NO_ANCHORS, taken_ms=taken_ms, monotonic_ms=monotonic_ms)
-        rows += about_probing(name, ProbingContext(seen.snapshot, seen.before, seen.limits), past.get(name, ()))
-    return rows
-
-
-def _checks(proposal: Proposal, judged: _Judged, view: JournalState | None) -> Iterable[ExplainedRule]:
-    """Without a journal the checks that need it are unknown, and one row says why it was not read."""
-    from agent.guard.judge import explained
-    from agent.values.limits import AgentMode
-    from agent.values.plan import ExplainedRule as Line
-    from agent.values.plan import RuleAnswer
-
-    seen = judged.seen
-    rows = explained(proposal, seen.snapshot, seen.before, seen.limits, view)
-    if view is not None or not any(row.rule == "leading" for row in rows):
-        return rows
-    why = "the journal could not be read"
-    if judged.loaded is None:
-        why = "a telemetry file holds no journal"
-    elif seen.limits.mode is not AgentMode.EXECUTE:
-        why = f"the journal is read in mode execute only, and the mode is {seen.limits.mode.value}"
-    sentence = f"{why}: approvals, budgets, pauses and earlier attempts are unknown"
-    unread = Line(proposal.id, "journal", RuleAnswer.UNKNOWN, sentence)
-    return (*(row for row in rows if row.rule != "leading"), unread)
+# --- the journal ------------------------------------------------------------------------------------------------
 
 
 def _journal(loaded: LoadedSettings | None, *, ended: bool = False) -> JournalState | None:

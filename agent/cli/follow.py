@@ -13,7 +13,6 @@ from agent.errors import JournalUnavailable, RetryableFailure
 from agent.values.number_format import counted
 
 if TYPE_CHECKING:
-    from agent.execute.reassign.messages import ClusterView
     from agent.journal.triggers import TriggerEntry
     from agent.observe.context import ObserverClients, ObserveScope
     from agent.values.journal import JournalState
@@ -51,6 +50,7 @@ class ReassignmentWatcher:
 
     def look(self, topics: tuple[str, ...] = ()) -> Observation:
         """Reassignments, replicas and sizes of these topics, or of all. Raises what `observe` raises."""
+        from agent.act.reassign.progress import cluster_view
         from agent.daemon.limits_from_settings import to_scope
         from agent.observe.observe_cluster import observe
         from agent.values.clock import system_clock
@@ -62,7 +62,7 @@ class ReassignmentWatcher:
         whole = to_scope(self._loaded.settings)
         scope = _narrowed(whole, topics, parts)
         observation = observe(self._clients, system_clock, scope, self._recall)
-        self._rates.looked(_seen(observation), observation.monotonic_ms / 1_000)
+        self._rates.looked(cluster_view(observation), observation.monotonic_ms / 1_000)
         return observation
 
     def copies(self, observation: Observation, plan: ReassignmentPlan | None = None) -> tuple[ReplicaProgress, ...]:
@@ -97,12 +97,12 @@ class ProposalStatus(NamedTuple):
 
 def state_of(view: JournalState, name: str) -> ProposalStatus:
     """How far an attempt at a proposal is, by the journal; ``name`` is that of the attempt's plan."""
-    from agent.cli.records import plans_in
+    from agent.journal import plan_entries
     from agent.journal.approvals import ApprovalState, approval_of
     from agent.journal.triggers import triggers
     from agent.values.reassignment import attempt
 
-    plan = next((one for one in plans_in(view) if one.proposal_id == name), None)
+    plan = next((one for one in plan_entries.plans(view) if one.proposal_id == name), None)
     if plan is not None:
         return _plan_state(plan, view)
     approval = approval_of(view, name)
@@ -116,7 +116,7 @@ def state_of(view: JournalState, name: str) -> ProposalStatus:
 
 
 def _plan_state(plan: ReassignmentPlan, view: JournalState) -> ProposalStatus:
-    from agent.cli.records import plan_row
+    from agent.documents.journal import plan_row
     from agent.journal import plan_entries
     from agent.values.reassignment import PlanState
 
@@ -239,18 +239,3 @@ def _narrowed(whole: ObserveScope, topics: tuple[str, ...], parts: frozenset[Obs
 
     refresh = {part: age for part, age in whole.refresh_ms.items() if part not in parts}
     return replace(whole, parts=parts, refresh_ms=refresh, include_topics=topics or whole.include_topics)
-
-
-def _seen(observation: Observation) -> ClusterView:
-    """What progress is worked out from."""
-    from agent.execute.reassign.messages import ClusterView as Looked
-    from agent.execute.reassign.messages import ReassignmentView
-
-    return Looked(
-        brokers=frozenset(broker.id for broker in observation.brokers),
-        partitions=(),
-        moves=tuple(
-            ReassignmentView(one.id, one.replicas, one.adding, one.removing) for one in observation.reassignments
-        ),
-        bytes=tuple((one, broker, size) for (broker, one), size in observation.replica_bytes.items()),
-    )

@@ -24,7 +24,8 @@ def groups(
     With GROUP: its members, its tasks, and its reads by topic.
     """
     look = session.look_or_replay(source, given.replay, duration=given.duration)
-    from agent.cli import tables, views
+    from agent.cli import tables
+    from agent.documents import views
     from agent.money.costs import costs_of
     from agent.plan.new_partitions import unknown_group
     from agent.values.observation import ObservationPart

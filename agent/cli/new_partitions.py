@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -13,11 +11,11 @@ from agent.cli import options, session
 from agent.cli.options import write_text
 from agent.cli.output import OutputFormat, chosen, emit, emit_command, emit_text, remember_replay
 from agent.errors import BadInput
-from agent.plan.new_partitions import NewPlacement, NewPlacementSpread
+from agent.plan.new_partitions import NewPlacement
 from agent.values.kafka import BOOTSTRAP_SERVERS
 
 if TYPE_CHECKING:
-    from agent.cli.documents.plan import BrokerExtent, NewPlacementRow, PlacementSpread, ReassignmentFile
+    from agent.documents.plan import BrokerExtent, NewPlacementRow, PlacementSpread
 
 _MOST_DIGITS = 18
 _EXTENTS = ("topic_replicas", "topic_leaders", "cluster_replicas", "cluster_leaders")
@@ -116,6 +114,7 @@ def place(
     """
     from random import Random
 
+    from agent.documents.placements import placement_to_json
     from agent.plan.advice import bootstrap_of
     from agent.plan.new_partitions import ClusterPlacer, KafkaPlacer, place_added, place_new_topic
 
@@ -158,6 +157,8 @@ def _emit_placements(rows: Sequence[NewPlacementRow], output: OutputFormat | Non
 
 
 def _write(placement: NewPlacement, file: Path) -> None:
+    from agent.documents.placements import new_partitions_json
+
     if placement.refused is not None:
         raise BadInput(
             "there is no placement by Kafka to write",
@@ -209,73 +210,3 @@ def _flat(row: NewPlacementRow) -> dict[str, object]:
         f"{name}_{end}": spread[name][end] for name in _EXTENTS for end in _ENDS if name in spread
     }
     return {**row, **spread, **numbers}
-
-
-# New partitions in the forms that Kafka's own tools take: kafka-topics and kafka-reassign-partitions.
-#
-# ``kafka-topics --create`` takes the replicas of all partitions; ``--alter`` those of the existing ones as well, which
-# it then leaves alone. ``kafka-reassign-partitions`` takes the new ones once the topic has them, wherever they came to
-# be.
-
-
-def placement_to_json(placement: NewPlacement, command: str = "kafka-topics.sh") -> NewPlacementRow:
-    """A placement with its figures and all its forms; the forms are None where Kafka would refuse.
-
-    ``command`` is the beginning of a call of ``kafka-topics``, with the options that lead to the cluster.
-    """
-    answered = placement.refused is None
-    return {
-        "placement": placement.by,
-        "topic": placement.topic,
-        "sentence": placement.sentence,
-        "partitions": len(placement.existing) + len(placement.replicas),
-        "new_partitions": len(placement.replicas),
-        "spread": None if placement.spread is None else _spread(placement.spread),
-        "command": kafka_topics_command(placement, command) if answered else None,
-        "replica_assignment": replica_assignment(placement) if answered else None,
-        "reassignment": _reassignment(placement) if answered else None,
-    }
-
-
-def replica_assignment(placement: NewPlacement) -> str:
-    """What ``kafka-topics --replica-assignment`` reads."""
-    return ",".join(":".join(map(str, of)) for of in (*placement.existing, *placement.replicas))
-
-
-def kafka_topics_command(placement: NewPlacement, command: str) -> str:
-    """The command that creates the topic, or alters it, with exactly these replicas."""
-    assignment = f"--topic {shlex.quote(placement.topic)} --replica-assignment {replica_assignment(placement)}"
-    if not placement.existing:
-        return f"{command} --create {assignment}"
-    return f"{command} --alter --partitions {len(placement.existing) + len(placement.replicas)} {assignment}"
-
-
-def new_partitions_json(placement: NewPlacement) -> str:
-    """What ``kafka-reassign-partitions --reassignment-json-file`` reads."""
-    return json.dumps(_reassignment(placement), separators=(",", ":"))
-
-
-def _reassignment(placement: NewPlacement) -> ReassignmentFile:
-    first = len(placement.existing)
-    return {
-        "version": 1,
-        "partitions": [
-            {"topic": placement.topic, "partition": number, "replicas": list(replicas)}
-            for number, replicas in enumerate(placement.replicas, first)
-        ],
-    }
-
-
-def _spread(spread: NewPlacementSpread) -> PlacementSpread:
-    return {
-        "most_in_a_rack": spread.most_in_a_rack,
-        "against_the_rule": spread.against_the_rule,
-        "topic_replicas": _extent(spread.topic_replicas),
-        "topic_leaders": _extent(spread.topic_leaders),
-        "cluster_replicas": _extent(spread.cluster_replicas),
-        "cluster_leaders": _extent(spread.cluster_leaders),
-    }
-
-
-def _extent(pair: tuple[int, int]) -> BrokerExtent:
-    return {"least": pair[0], "most": pair[1]}

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,17 +12,9 @@ from agent.cli import new_partitions, options, session
 from agent.cli.options import write_text
 from agent.cli.output import OutputFormat, chosen, emit, emit_text, say
 from agent.money.traffic import bytes_words, usd_words
-from agent.plan.gain_thresholds import ComparisonColumn, GroupComparison, group_comparison
-from agent.predict.predict import predict_groups
-from agent.values.assessment import DetectionResult
-from agent.values.limits import Limits
-from agent.values.memo import Memo
 from agent.values.number_format import counted
-from agent.values.plan import Plan, Prediction
-from agent.values.snapshot import ReaderGroup, Snapshot
 
 if TYPE_CHECKING:
-    from agent.cli.documents.plan import AssignmentCost, PlanGroup, PredictedAnswer, WarmupCost
     from agent.simulate.evaluation import StageEvaluation
     from agent.values.proposal import PredictedEffect, Proposal
 
@@ -130,6 +121,7 @@ def _say_held(seen: StageEvaluation) -> None:
 
 
 def _emit_groups(seen: StageEvaluation, output: OutputFormat | None, *, every: bool) -> None:
+    from agent.documents.comparison import group_rows
     from agent.values.observation import ObservationPart
 
     rows = group_rows(seen.snapshot, seen.detection, seen.plan, seen.limits)
@@ -211,50 +203,6 @@ BY = (
 IN_CSV = ("group", "kind", "assignor", *(f"{column}_{cost}" for column in COLUMNS for cost in COSTS), "worth")
 UNKNOWN = "unknown"
 """In a cell: there is an answer, and it is not known."""
-MOST_AT_THEIR_OPTIMUM = 1_000
-"""Of more groups that are at their optimum already it is not asked what their own assignors would give."""
-
-
-def group_rows(snapshot: Snapshot, detection: DetectionResult, plan: Plan | None, limits: Limits) -> list[PlanGroup]:
-    """A row for every group that assigns partitions, in the order of their ids."""
-    memo = Memo()
-    groups = [g for g in snapshot.groups.values() if isinstance(g, ReaderGroup)]
-    groups = [group for group in groups if not limits.excludes_group(group.id)]
-    predictions: dict[str, Prediction] = dict(plan.predictions) if plan is not None else {}
-    predictions |= predict_groups(_unpredicted(groups, predictions, detection), snapshot, limits, memo)
-    return [
-        columns_row(
-            group_comparison(
-                group, detection.assessments.get(group.id), predictions.get(group.id), snapshot, limits, memo
-            )
-        )
-        for group in groups
-    ]
-
-
-def _unpredicted(
-    groups: list[ReaderGroup], predictions: Mapping[str, Prediction], detection: DetectionResult
-) -> list[ReaderGroup]:
-    """Groups without a prediction: all that can be improved, then `MOST_AT_THEIR_OPTIMUM` of the others."""
-    unpredicted = [group for group in groups if group.id not in predictions]
-    with_a_gap = {name for name, one in detection.assessments.items() if one.improvable}
-    wanted = [group for group in unpredicted if group.id in with_a_gap]
-    return wanted + [group for group in unpredicted if group.id not in with_a_gap][:MOST_AT_THEIR_OPTIMUM]
-
-
-def columns_row(columns: GroupComparison) -> PlanGroup:
-    """One group as JSON; what is unknown is null."""
-    prediction = columns.prediction
-    return {
-        "group": columns.group_id,
-        "kind": columns.kind.value,
-        "assignor": None if prediction is None else prediction.assignor,
-        "now": _column(columns.now),
-        "own": _column(columns.own),
-        "optimum": _column(columns.optimum),
-        "prediction": None if prediction is None else _prediction(prediction),
-        "worth": columns.worth,
-    }
 
 
 def table_row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -266,32 +214,6 @@ def flat(row: Mapping[str, Any], columns: tuple[str, ...], costs: tuple[str, ...
     """The same for CSV: every number in a field of its own, such as ``now_crossing``."""
     cells = {f"{column}_{cost}": (row[column] or {}).get(cost) for column in columns for cost in costs}
     return {**row, **cells}
-
-
-def _column(column: ComparisonColumn | None) -> AssignmentCost | None:
-    if column is None:
-        return None
-    return {
-        "reads": column.reads,
-        "crossing": column.crossing,
-        "unknown": column.unknown,
-        "crossing_bytes_per_s": column.crossing_bytes_per_s,
-        "usd_per_day": column.usd_per_day,
-        "moved": column.moved,
-    }
-
-
-def _prediction(prediction: Prediction) -> PredictedAnswer:
-    warmups = prediction.warmups
-    return {
-        "settings": prediction.settings,
-        "basis": prediction.basis.value,
-        "certainty": None if prediction.why_not is not None else prediction.certainty.value,
-        "rebalances": prediction.rebalances,
-        "warmups": None if warmups is None else cast("WarmupCost", asdict(warmups)),
-        "why_not": None if prediction.why_not is None else prediction.why_not.value,
-        "notes": list(prediction.notes),
-    }
 
 
 def assignment_words(column: Mapping[str, Any] | None) -> str:

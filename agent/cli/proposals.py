@@ -144,7 +144,8 @@ def history(
     every: options.All = False,
 ) -> None:
     """Approvals, commands with their answers, plans and triggered rebalances in the journal; the latest last."""
-    from agent.cli.records import history_cells, history_rows
+    from agent.cli.records import history_cells
+    from agent.documents.journal import history_rows
 
     loaded = options.settings(source)
     rows = history_rows(ask.journal(ask.plan_of(loaded)))
@@ -233,11 +234,11 @@ def _agree(
 
 def _attempt(view: JournalState, proposal_id: str) -> int:
     """Which attempt an approval is for; what became of the one before is said."""
-    from agent.cli.records import plans_in
+    from agent.journal import plan_entries
     from agent.journal.commands import attempt_text, next_attempt
     from agent.values.reassignment import latest
 
-    plans = plans_in(view)
+    plans = plan_entries.plans(view)
     newest = latest(plans, proposal_id)
     attempt = next_attempt(plans, view, proposal_id).number
     if attempt > 1:
@@ -251,10 +252,10 @@ def _done_already(view: JournalState, proposal: Proposal) -> str | None:
 
     The agent replaces or ends such a proposal at its next planning; until then it describes what was done.
     """
-    from agent.cli.records import plans_in
+    from agent.journal import plan_entries
     from agent.values.reassignment import in_force, latest
 
-    plans = plans_in(view)
+    plans = plan_entries.plans(view)
     newest = latest(plans, proposal.id)
     if newest is None or not in_force(plans, newest):
         return None

@@ -10,7 +10,8 @@ from agent.cli.output import CellMark, OutputFormat, chosen, emit, emit_line
 def racks(source: options.SettingsOptions, given: options.LookOptions) -> None:
     """Racks: brokers, replicas, members, traffic across racks, its cost a day, and the effect of losing each rack."""
     look = session.look_or_replay(source, given.replay, duration=given.duration)
-    from agent.cli import tables, views
+    from agent.cli import tables
+    from agent.documents import views
 
     rows = views.racks(look)
     if chosen(given.output) is OutputFormat.TABLE:

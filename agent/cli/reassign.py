@@ -11,7 +11,8 @@ from agent.cli import ask, options, proposals
 from agent.cli.output import CellMark, OutputFormat, chosen, emit, emit_gap, emit_line, emit_one, say
 
 if TYPE_CHECKING:
-    from agent.cli.documents.proposals import MoveRow, ReassignStatus, VerifyRow
+    from agent.documents.journal import JournalRecords
+    from agent.documents.proposals import ReassignStatus, VerifyRow
     from agent.values.journal import JournalState
     from agent.values.observation import Observation
     from agent.values.reassignment import ReassignmentPlan
@@ -55,53 +56,42 @@ def status(
 ) -> None:
     """Plans of the journal, and every reassignment that the brokers report, also of other tools."""
     from agent.cli.follow import ReassignmentWatcher
-    from agent.cli.records import copy_cells, copy_row, leader_row, pause_row, plan_cells, plan_rows, throttle_rows
+    from agent.cli.records import copy_cells, plan_cells
+    from agent.documents.journal import reassign_status
 
     loaded = options.settings(source)
     records = _journal_records(loaded, needed=plan is not None, table=chosen(output) is OutputFormat.TABLE)
     named = _plan(records.view, plan) if plan is not None else None
     _write_files(named, reassignment_json, rollback_json)
-    rows = [row for row in plan_rows(records.view) if plan is None or plan in (row["plan"], _of(row["plan"]))]
     with ReassignmentWatcher(loaded).open() as watcher:
         observation = watcher.look()
-        copies = [
-            copy_row(one, ours=records.ours(_by(records.view, one.id))) for one in watcher.copies(observation, named)
-        ]
-    reassignments = _reassignments(observation, records, named)
+        copies = watcher.copies(observation, named)
+    document = reassign_status(records, observation.reassignments, copies, named=named, plan=plan)
     if chosen(output) is not OutputFormat.TABLE:
-        document: ReassignStatus = {
-            "leader": leader_row(records.view),
-            "paused": pause_row(records.view),
-            "throttles": throttle_rows(records.view),
-            "journal": records.journal,
-            "plans": rows,
-            "reassignments": reassignments,
-            "copies": copies,
-        }
         emit_one(document, output)
         raise typer.Exit(_exit_code(observation, records))
-    _show_journal(records, output, every=every)
+    _show_journal(document, records.why, output, every=every)
     none = {"throttle": CellMark.NONE}
-    shown = [plan_cells(row) for row in rows]
+    shown = [plan_cells(row) for row in document["plans"]]
     emit_gap(shown)
     if records.view or (records.known and not records.why):
         emit(shown, PLANS, output, empty="the journal has no plan", absent=none, every=every)
-    emit_gap(reassignments)
-    emit(reassignments, MOVES, output, empty=_none_moves(observation), every=every)
-    if copies:
+    emit_gap(document["reassignments"])
+    emit(document["reassignments"], MOVES, output, empty=_none_moves(observation), every=every)
+    if document["copies"]:
         emit_line()
-        emit([copy_cells(row) for row in copies], (*COPIES, "ours"), output, every=every)
+        emit([copy_cells(row) for row in document["copies"]], (*COPIES, "ours"), output, every=every)
     raise typer.Exit(_exit_code(observation, records))
 
 
-def _show_journal(records: _JournalRecords, output: options.Output, *, every: bool) -> None:
+def _show_journal(document: ReassignStatus, why: str, output: options.Output, *, every: bool) -> None:
     """The leading agent, whether it is paused, the journal, and the throttles in force."""
-    from agent.cli.records import head_row, throttle_line, throttle_rows
+    from agent.cli.records import head_row, throttle_line
 
-    lines = [throttle_line(row) for row in throttle_rows(records.view)]
+    lines = [throttle_line(row) for row in document["throttles"]]
     absent = {"leader": CellMark.NONE, "paused": CellMark.NONE}
-    journal = f"{records.journal}: {records.why}" if records.why else records.journal
-    emit_one({**head_row(records.view), "journal": journal}, output, absent=absent, every=every)
+    journal = f"{document['journal']}: {why}" if why else document["journal"]
+    emit_one({**head_row(document), "journal": journal}, output, absent=absent, every=every)
     if lines:
         emit_line()
         emit([{"throttles": line} for line in lines], ("throttles",), output, every=every)
@@ -161,11 +151,11 @@ def rollback(
 
 def _say_way_back(loaded: LoadedSettings, name: str) -> None:
     """How many partitions may move back, and at which limits; of a plan that is not known the agent's answer tells."""
-    from agent.cli.records import plans_in
+    from agent.journal import plan_entries
     from agent.values.number_format import counted
     from agent.values.reassignment import latest, limits_words
 
-    plans = plans_in(ask.journal(ask.plan_of(loaded)))
+    plans = plan_entries.plans(ask.journal(ask.plan_of(loaded)))
     plan = next((one for one in plans if one.proposal_id == name), None) or latest(plans, name)
     if plan is not None and not plan.dropped:
         limits = limits_words(plan.throttle_bytes_per_s, plan.max_moves) or " with the limits of the settings"
@@ -173,27 +163,13 @@ def _say_way_back(loaded: LoadedSettings, name: str) -> None:
         say(f"{plan.proposal_id}: {partitions}, {plan.state.value}; those that have moved move back{limits}")
 
 
-class _JournalRecords(NamedTuple):
-    """What the journal holds."""
-
-    view: JournalState
-    journal: str
-    """Where it is, or why there is nothing to read."""
-    known: bool = True
-    """False when there may be one that could not be read: then it is unknown what is rackwise's own."""
-    why: str = ""
-    """Why there is nothing to read; empty where there is."""
-
-    def ours(self, by: str | None) -> bool | None:
-        return by is not None if self.known else None
-
-
-def _journal_records(loaded: LoadedSettings, *, needed: bool, table: bool) -> _JournalRecords:
+def _journal_records(loaded: LoadedSettings, *, needed: bool, table: bool) -> JournalRecords:
     """The journal, empty where there is none; raises what `ask.journal` raises where a plan of it is needed.
 
     ``table``: the answer itself says why there is none.
     """
     from agent.act.journal.journal_topic import NoJournalError
+    from agent.documents.journal import JournalRecords
     from agent.errors import BadInput, RackwiseError
 
     plan = ask.plan_of(loaded)  # what keeps this user out of the cluster ends the command
@@ -205,7 +181,7 @@ def _journal_records(loaded: LoadedSettings, *, needed: bool, table: bool) -> _J
         why = f"{error.what}; no agent in mode execute has run here"
         if not table:
             say(f"no journal: {why}")
-        return _JournalRecords({}, "none", why=why)
+        return JournalRecords({}, "none", why=why)
     except RackwiseError as error:
         if needed or isinstance(error, BadInput):  # a file that is no journal is a mistake in the settings
             raise
@@ -213,20 +189,8 @@ def _journal_records(loaded: LoadedSettings, *, needed: bool, table: bool) -> _J
             f"the journal cannot be read, so it is unknown which reassignments are of rackwise: "
             f"{error.what}: {error.why}"
         )
-        return _JournalRecords({}, "not readable", known=False)
-    return _JournalRecords(view, str(plan.file or plan.journal_topic))
-
-
-def _reassignments(observation: Observation, records: _JournalRecords, named: ReassignmentPlan | None) -> list[MoveRow]:
-    """All that the brokers report, or those of a plan's partitions."""
-    from agent.cli.records import move_row
-
-    wanted = {target.id for target in named.targets} if named is not None else None
-    return [
-        move_row(one, _by(records.view, one.id), known=records.known)
-        for one in observation.reassignments
-        if wanted is None or one.id in wanted
-    ]
+        return JournalRecords({}, "not readable", known=False)
+    return JournalRecords(view, str(plan.file or plan.journal_topic))
 
 
 def _unseen(observation: Observation) -> set[str]:
@@ -239,7 +203,7 @@ def _none_moves(observation: Observation) -> str:
     return "the brokers report no reassignment"
 
 
-def _exit_code(observation: Observation, records: _JournalRecords) -> int:
+def _exit_code(observation: Observation, records: JournalRecords) -> int:
     """0, or that of a partial answer, whose missing parts are named."""
     from agent.cli.session import gap_lines
     from agent.simulate.evaluation import PARTIAL_EXIT
@@ -250,19 +214,13 @@ def _exit_code(observation: Observation, records: _JournalRecords) -> int:
     return PARTIAL_EXIT if unseen or not records.known else 0
 
 
-def _of(name: str) -> str:
-    from agent.values.reassignment import attempt
-
-    return attempt(name).of
-
-
 def _plan(view: JournalState, name: str) -> ReassignmentPlan:
     """The plan of that name, or the newest attempt at that proposal. Raises BadInput."""
-    from agent.cli.records import plans_in
     from agent.errors import BadInput
+    from agent.journal import plan_entries
     from agent.values.reassignment import latest
 
-    plans = plans_in(view)
+    plans = plan_entries.plans(view)
     found = latest(plans, name) or next((plan for plan in plans if plan.proposal_id == name), None)
     if found is None:
         raise BadInput(
@@ -292,7 +250,8 @@ def _write_files(plan: ReassignmentPlan | None, forth: Path | None, back: Path |
 
 def _planned(loaded: LoadedSettings, what: str) -> tuple[Placements, _Waiting, list[str]]:
     """The planned replicas of each partition, those that have yet to move, and throttles of ours that are still set."""
-    from agent.cli.records import throttle_line, throttle_row
+    from agent.cli.records import throttle_line
+    from agent.documents.journal import throttle_row
     from agent.errors import BadInput, reason
     from agent.journal import plan_entries
     from agent.propose.codec import MOST_BYTES, BadReassignmentFile, read_reassignment_json
@@ -369,14 +328,3 @@ def _partition_rows(planned: Placements, observation: Observation, waiting: _Wai
             {"partition": str(one), "state": state, "replicas": replicas, "planned": list(wanted), "sentence": sentence}
         )
     return rows
-
-
-def _by(view: JournalState, partition: TopicPartition) -> str | None:
-    """The plan of ours that moves it: one with a batch that has not closed; None when none does."""
-    from agent.journal import plan_entries
-    from agent.values.reassignment import BatchState
-
-    for batch in plan_entries.batches(view):
-        if batch.state is not BatchState.CLOSED and any(target.id == partition for target in batch.targets):
-            return batch.proposal_id
-    return None

@@ -18,7 +18,7 @@ from agent.values.number_format import in_full
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agent.cli.documents.cluster import FindingDocument
+    from agent.documents.cluster import FindingDocument
     from agent.simulate.evaluation import StageEvaluation
     from agent.telemetry.looks import CycleInputs
     from agent.values.limits import Limits

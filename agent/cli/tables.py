@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from agent.cli.output import CellMark, OutputFormat, emit, emit_line, emit_one, emit_text
 from agent.cli.output import cell as shown
-from agent.cli.views_money import UNKNOWN
-from agent.explain.doctor_fixes import NO_COST, fault_cost
+from agent.documents.views_money import UNKNOWN
 from agent.money.costs import costs_of
 from agent.money.traffic import bytes_between, bytes_words, money_words, traffic_words, usd_between, usd_words
 from agent.predict.applications import assignor_name
@@ -20,8 +19,8 @@ from config.foreign_text import listed
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from agent.cli.documents.cluster import CheckDocument, RackDocument, UnknownGroups, WorstGroup
-    from agent.cli.documents.groups import (
+    from agent.documents.cluster import CheckDocument, RackDocument, UnknownGroups, WorstGroup
+    from agent.documents.groups import (
         GroupDetailsDocument,
         GroupDocument,
         PricedDocument,
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
         TopicDetailsDocument,
         TopicDocument,
     )
-    from agent.explain.doctor import DoctorCheck
     from agent.simulate.evaluation import StageEvaluation
     from agent.values.limits import Limits
 
@@ -262,39 +260,6 @@ def _rack(row: Mapping[str, Any]) -> str:
 def _plain(row: RackDocument) -> str:
     """The rack's name, also where brokers or members were in it last."""
     return _rack(row).removesuffix(" (last known)")
-
-
-def checks(found: Iterable[DoctorCheck], look: StageEvaluation) -> list[CheckDocument]:
-    """Checks with what their faults cost."""
-    from agent.explain.doctor import CheckState
-
-    marks: dict[CheckState, Literal["ok", "nothing", "once", "FAULT", "risk", "unknown"]] = {
-        CheckState.OK: "ok",
-        CheckState.NOTHING: "nothing",
-        CheckState.SEEN_ONCE: "once",
-        CheckState.FAULT: "FAULT",
-        CheckState.RISK: "risk",
-        CheckState.UNKNOWN: "unknown",
-    }
-    costs, rows = costs_of(look.snapshot), []
-    for check in found:
-        cost = NO_COST
-        if check.state is CheckState.FAULT:
-            cost = fault_cost(check.name, check.who, costs, look)
-        row: CheckDocument = {
-            "state": marks[check.state],
-            "check": check.name,
-            "sentence": check.sentence,
-            "sentences": list(check.sentences),
-            "who": list(check.who),
-            "line": check.line,
-            "fixes": [{"who": list(fix.who), "lines": list(fix.lines)} for fix in check.fixes],
-            "cross_rack_bytes_per_s": cost.bytes_per_s,
-            "usd_per_day": cost.usd_per_day,
-            "at_most_usd_per_day": cost.at_most_usd_per_day,
-        }
-        rows.append(row)
-    return rows
 
 
 def fault_words(row: CheckDocument) -> str | None:

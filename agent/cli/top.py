@@ -25,7 +25,6 @@ from agent.cli import options, rates, running_agents, session
 from agent.cli.output import OutputFormat, emit, emit_json, emit_line, emit_text, say
 
 if TYPE_CHECKING:
-    from agent.cli.documents.groups import TopDocument
     from agent.errors import RackwiseError
     from agent.simulate.evaluation import StageEvaluation
 
@@ -115,6 +114,8 @@ def _recorded(replay: Path) -> Looks:
 
 
 def _show(look: StageEvaluation | RackwiseError, every: str, *, on_terminal: bool) -> None:
+    from agent.documents.status import top_document
+
     if isinstance(look, Exception):
         if on_terminal:
             sys.stdout.write(_HOME)
@@ -123,24 +124,9 @@ def _show(look: StageEvaluation | RackwiseError, every: str, *, on_terminal: boo
         _paint(_page(look, every))
     else:
         with redirect_stdout(io.StringIO()) as page:
-            emit_json(_document(look))
+            emit_json(top_document(look))
         sys.stdout.write(page.getvalue())  # fails where nothing reads it any more, which ends the command
     sys.stdout.flush()
-
-
-def _document(look: StageEvaluation) -> TopDocument:
-    from agent.cli import views, views_money
-    from agent.money.costs import costs_of
-
-    costs = costs_of(look.snapshot)
-    return {
-        "taken_ms": look.snapshot.taken_ms,
-        "cluster": look.snapshot.cluster_id,
-        "not_seen": len(look.snapshot.gaps),
-        "money": views_money.money(costs, look),
-        "groups": views.groups(costs, look, every=False),
-        "topics": views_money.topics(costs, look),
-    }
 
 
 class _Page(io.StringIO):
@@ -154,10 +140,11 @@ class _Page(io.StringIO):
 def _page(look: StageEvaluation, every: str) -> list[str]:
     """The lines of one look, no more than the terminal has."""
     from agent.cli import tables
+    from agent.documents.status import top_document
     from agent.values.number_format import counted
 
     height = shutil.get_terminal_size((80, 24)).lines
-    document = _document(look)
+    document = top_document(look)
     groups, topics = tables.groups(document["groups"]), tables.topics(document["topics"])
     taken = datetime.fromtimestamp(look.snapshot.taken_ms / 1000).astimezone().strftime("%H:%M:%S")
     with redirect_stdout(_Page()) as page:

@@ -26,7 +26,8 @@ def topics(
     are not visible, so produce traffic across racks is in no figure.
     """
     look = session.look_or_replay(source, given.replay, duration=given.duration)
-    from agent.cli import tables, views_money
+    from agent.cli import tables
+    from agent.documents import views_money
     from agent.money.costs import costs_of
     from agent.plan.new_partitions import unknown_topic
     from agent.values.observation import ObservationPart

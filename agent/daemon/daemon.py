@@ -28,6 +28,7 @@ from agent.stopping import StopSignal, on_ending
 from agent.values.clock import Clock, system_clock
 from agent.values.cycle import Cycle, basis, cluster_size, finding_news, sentence
 from agent.values.finding import FindingSeverity
+from agent.values.journal import JournalState
 from agent.values.memory import Memory
 from agent.values.number_format import counted, few, sized_apart
 from agent.values.observation import Observation
@@ -141,6 +142,10 @@ class AgentDaemon:
     def acting_now(self) -> ExecuteState | None:
         """What mode execute is doing at this moment; None in the other modes. Callable from any thread."""
         return None if self._acting is None else self._acting.now()
+
+    def journal_now(self) -> JournalState | None:
+        """The journal that this agent writes; None while it does not lead. Callable from any thread."""
+        return None if self._acting is None else self._acting.view()
 
     def stop(self) -> None:
         """End `run` soon; callable from any thread and from a signal handler."""

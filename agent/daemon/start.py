@@ -17,7 +17,7 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException
 
 from agent.act.execute_mode import ExecuteMode
-from agent.act.lead.leadership import JournalLeadership
+from agent.act.lead.leadership import JournalLeadership, read_journal
 from agent.act.own_files import journal_keys, people
 from agent.daemon.daemon import AgentDaemon, LoopPace
 from agent.daemon.limits_from_settings import to_leadership_plan, to_limits, to_scope
@@ -33,12 +33,15 @@ from agent.record.reader import open_reader
 from agent.record.recorder import CycleRecorder, RecordPlan
 from agent.record.weights import observe_with_weights
 from agent.simulate.evaluation import PARTIAL_EXIT, is_partial
+from agent.telemetry.derived import AgentIdentity
 from agent.telemetry.proposal_records import LifecycleStep
 from agent.values.clock import system_clock
+from agent.values.journal import JournalState
 from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, DELETE, LOG_APPEND_TIME, TIMESTAMP_TYPE
 from agent.values.limits import AgentMode, Limits
 from agent.values.number_format import counted
 from agent.values.proposal import Proposal
+from agent.web.agent_view import AgentView
 from agent.web.app import WebServer, make_app
 from agent.web.metrics import SeriesCaps
 from config.load import LoadedSettings
@@ -49,6 +52,8 @@ from config.settings import Settings
 TELEMETRY_PARTITIONS = 6
 _FRESH_LOOKS = 3
 _READ_MS = 10_000
+_JOURNAL_MS = 3_000
+"""How long a page may wait for the journal."""
 
 
 def run_agent(loaded: LoadedSettings, *, once: bool = False) -> int:
@@ -62,7 +67,7 @@ def run_agent(loaded: LoadedSettings, *, once: bool = False) -> int:
             return PARTIAL_EXIT if is_partial(cycle.snapshot) else 0
         if not settings.http.enabled:
             return agent.run()
-        with _web(settings, agent) as server:
+        with _web(loaded, agent) as server:
             structlog.get_logger("rackwise").info(
                 "listening", address=server.address, sentence=f"health and metrics at http://{server.address}"
             )
@@ -181,7 +186,8 @@ def _own_topic(settings: Settings, topic: TopicSettings, name: str, partitions: 
     )
 
 
-def _web(settings: Settings, agent: AgentDaemon) -> WebServer:
+def _web(loaded: LoadedSettings, agent: AgentDaemon) -> WebServer:
+    settings = loaded.settings
     app = make_app(
         lambda: agent.watch.state,
         system_clock,
@@ -190,8 +196,32 @@ def _web(settings: Settings, agent: AgentDaemon) -> WebServer:
         caps=SeriesCaps(groups=settings.metrics.top_groups, tasks=settings.metrics.top_tasks),
         allowed_hosts=settings.http.allowed_hosts,
         acting=agent.acting_now,
+        view=agent_view(loaded, agent),
     )
     return WebServer(app, settings.http.bind, settings.http.port)
+
+
+def agent_view(loaded: LoadedSettings, agent: AgentDaemon) -> AgentView:
+    """What API and page read of a running agent."""
+    settings = loaded.settings
+    plan = to_leadership_plan(settings, settings.executor_kafka, _agent_name(settings))
+
+    def journal() -> JournalState:
+        written, cycle = agent.journal_now(), agent.watch.state.cycle
+        if written is not None:
+            return written
+        cluster = "" if cycle is None else cycle.snapshot.cluster_id
+        keys = journal_keys(settings.execute.journal_key_file)
+        return read_journal(replace(plan, keys=keys, cluster=cluster), timeout_ms=_JOURNAL_MS)
+
+    return AgentView(
+        state=lambda: agent.watch.state,
+        settings=loaded,
+        read_journal=journal,
+        journal_name=str(plan.file or plan.journal_topic),
+        acting=agent.acting_now,
+        identity=AgentIdentity(_agent_name(settings), socket.gethostname(), os.getpid(), settings.poll.interval_ms),
+    )
 
 
 # The default memory ceiling: nine tenths of the container's limit, at which the kernel would kill the process, so the

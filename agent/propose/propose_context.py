@@ -104,7 +104,8 @@ def proposal_at(made: UndatedProposal, created_ms: int, ttl_ms: int, evidence: E
 def finished(draft: ProposalDraft, rests_on: str, snapshot: Snapshot, limits: Limits) -> Proposal:
     """The draft with its id, digest and dates."""
     made = undated(draft, rests_on)
-    return proposal_at(made, snapshot.taken_ms, limits.proposals.ttl_ms, basis_ages(snapshot)[made.basis])
+    evidence = () if made.basis is None else basis_evidence(made.basis, snapshot)
+    return proposal_at(made, snapshot.taken_ms, limits.proposals.ttl_ms, evidence)
 
 
 class ForecastInput(NamedTuple):

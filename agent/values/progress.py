@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple
+
+from typing_extensions import TypedDict
 
 from agent.values.reassignment import Batch, ReassignmentPlan, ThrottleDebt
 from assignors.problem import TopicPartition

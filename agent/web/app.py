@@ -1,4 +1,4 @@
-"""``/livez``, ``/readyz`` and ``/metrics``: health as JSON and metrics for Prometheus, and the server's bounds.
+"""``/livez``, ``/readyz`` and ``/metrics``: health as JSON, metrics for Prometheus; the API; the server's bounds.
 
 Answers are made from the loop's last state, never from a broker. A request with an unknown Host is refused, against
 DNS rebinding.
@@ -27,7 +27,7 @@ from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -35,6 +35,7 @@ from agent.errors import WEB, ConfigError, thread
 from agent.values.clock import Clock
 from agent.values.cycle import sentence
 from agent.values.progress import ExecuteState
+from agent.web.agent_view import AgentView
 from agent.web.loop_state import HealthStatus, LoopState, live, ready
 from agent.web.metrics import RackwiseCollector, SeriesCaps
 from agent.web.money_metrics import label
@@ -43,6 +44,8 @@ from agent.web.money_metrics import label
 # no other request and is never refused; every other wait for a client ends.
 
 LIVE = "/livez"
+STREAM = "/api/v1/events"
+"""A stream has no end: it takes no place among the pages, and only bytes that its client does not take end it."""
 _ADDRESSES = 1_024
 _REFUSED_HEADERS = {"cache-control": "no-store", "connection": "close"}
 
@@ -50,7 +53,7 @@ _REFUSED_HEADERS = {"cache-control": "no-store", "connection": "close"}
 class ServerBounds(NamedTuple):
     """Bounds of connections, sizes, times and rates."""
 
-    connections: int = 64
+    connections: int = 256
     head_s: float = 5.0
     """A whole request head must come within this time of the connection, or of the answer before."""
     head_bytes: int = 16_384
@@ -62,6 +65,8 @@ class ServerBounds(NamedTuple):
     """Requests per second and client address, ``/livez`` not counted ..."""
     burst: float = 40.0
     """... and how many may come at once after a rest."""
+    streams: int = 100
+    """Streams of events at once: each takes a connection, and no thread."""
 
 
 class BoundedConnection(H11Protocol):
@@ -95,6 +100,20 @@ class BoundedConnection(H11Protocol):
         if self.cycle is not before:
             self._answer_until = self.loop.time() + self._bounds.answer_s
             self._wait(self._bounds.answer_s)
+            if self.scope is not None and self.scope["path"] == STREAM:
+                self._watch_stream()
+
+    def _watch_stream(self) -> None:
+        """Look every now and then whether the client takes what it is sent, instead of waiting for an end."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_later(self._bounds.answer_s, self._check_stream)
+
+    def _check_stream(self) -> None:
+        if self._is_taken_slowly:
+            self.end()
+        elif self.cycle is not None and not self.cycle.response_complete:
+            self._watch_stream()
 
     def on_response_complete(self) -> None:
         """Start the deadline of the next head once the client has taken the answer."""
@@ -130,7 +149,7 @@ class RequestLimiter:
         self._app = app
         self._bounds = bounds
         self._clock_s = clock_s
-        self._inside = 0
+        self._inside = {"pages": 0, "streams": 0}
         self._budgets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         """Client address -> requests that it may still make, and when that was reckoned; the latest last."""
 
@@ -142,14 +161,15 @@ class RequestLimiter:
         if not self._is_paced(scope["client"][0] if scope.get("client") else ""):
             await _refusal(429, "too many requests from this address")(scope, receive, send)
             return
-        if self._inside >= self._bounds.pages:
+        place = "streams" if scope["path"] == STREAM else "pages"
+        if self._inside[place] >= getattr(self._bounds, place):
             await _refusal(503, "too many requests at once")(scope, receive, send)
             return
-        self._inside += 1
+        self._inside[place] += 1
         try:
             await self._app(scope, receive, send)
         finally:
-            self._inside -= 1
+            self._inside[place] -= 1
 
     def _is_paced(self, address: str) -> bool:
         """Whether this address may ask again now. The addresses that asked last are remembered."""
@@ -181,10 +201,12 @@ def make_app(
     caps: SeriesCaps,
     allowed_hosts: Iterable[str] = (),
     acting: Callable[[], ExecuteState | None] = lambda: None,
+    view: AgentView | None = None,
 ) -> Starlette:
     """The ASGI application. ``fresh_ms`` is how old the last look may be, ``stall_ms`` how long no cycle may end.
 
-    ``acting`` returns the present state of mode execute, so a lost leadership shows before the next look.
+    ``acting`` returns the present state of mode execute, so a lost leadership shows before the next look. ``view`` is
+    read by the API; without it there is none.
     """
 
     def now() -> LoopState:
@@ -210,9 +232,18 @@ def make_app(
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), media_type=None, headers={"content-type": content_type, **_HEADERS})
 
-    routes = [Route(LIVE, livez), Route("/readyz", readyz), Route("/metrics", metrics)]
+    routes: list[BaseRoute] = [Route(LIVE, livez), Route("/readyz", readyz), Route("/metrics", metrics)]
+    if view is not None:
+        routes.append(_api(view, clock))
     hosts = frozenset(host.lower() for host in allowed_hosts) | {"localhost"}
     return Starlette(routes=routes, middleware=[Middleware(AllowedHosts, hosts=hosts)])
+
+
+def _api(view: AgentView, clock: Clock) -> Mount:
+    from agent.web.api.application import PREFIX, make_api  # noqa: PLC0415 slow, and not needed for health
+    from agent.web.api.segments import RawSegments  # noqa: PLC0415
+
+    return Mount(PREFIX, app=RawSegments(make_api(view, clock)))
 
 
 def version() -> str:

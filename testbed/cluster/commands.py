@@ -23,7 +23,7 @@ from testbed import cluster as local
 from testbed.cluster.spec import ConnectionFaultKind
 
 if TYPE_CHECKING:
-    from agent.cli.documents.cluster import LocalCluster
+    from agent.documents.cluster import LocalCluster
 
 DEFAULT_NAME = "default"
 COLUMNS = ("name", "state", "version", "racks", "brokers", "bootstrap_servers", "memory_mib", "why")

@@ -92,7 +92,7 @@ def test_forged_records_are_never_carried_out_and_are_gone_with_the_next_leader(
     forge(servers, prefix, "plan/p-evil", EVIL)
     forge(servers, prefix, "plan/a", EVIL, ce_id="99-0", rackwise_code=f"{KEY.id}:{'0' * 64}")
     forge(servers, prefix, "plan/b", None)
-    assert numbers(committed_journal(servers, prefix).view)["plan/p-evil"] == 666, "whoever has no key reads it so"
+    assert numbers(committed_journal(servers, prefix).view)["plan/p-evil"] == 666, "without the key it reads so"
     with opened(keyed(servers, prefix, KEY)) as two:
         assert (two.epoch, numbers(two.view())) == (2, {"plan/a": 1, "plan/b": 2})
         assert two.doubted == 3

@@ -45,7 +45,7 @@ class Hand:
 
     def group_line(self, group_id: str, deadline_ms: int) -> Hand:
         if self.unreachable:
-            raise CallFailed(GapCause.UNREACHABLE, "nobody is there")
+            raise CallFailed(GapCause.UNREACHABLE, "the broker does not answer")
         return self
 
     def describe(self, deadline_ms: int) -> RawClassicGroup:
@@ -236,7 +236,7 @@ def test_a_coordinator_that_cannot_be_reached_is_no_failure_of_the_agent() -> No
     journal = MemoryJournal()
     outcome = RebalanceTrigger(Hand(unreachable=True), journal, Clock(), LIMITS).carry_out(a_proposal("g"), snapshot())
     assert not outcome.done
-    assert "nobody is there" in outcome.sentence
+    assert "the broker does not answer" in outcome.sentence
     assert journal.kinds == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -36,6 +37,9 @@ def here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
         return Done(code, printed.out, printed.err)
 
     yield run
+    for thread in threading.enumerate():
+        if thread.name.startswith("agent."):  # a command's question about telemetry, which waits for a broker
+            thread.join(20)
     gc.set_threshold(*threshold)
     signal.signal(signal.SIGINT, interrupted)
 

@@ -16,7 +16,6 @@ from agent.act.journal.file_journal import FileJournal
 from agent.cli.app import full_application
 from agent.journal import plan_entries
 from agent.journal.leader import LeaderEntry
-from agent.values.clock import system_clock
 from agent.values.proposal import SCHEMA_ID
 from agent.values.reassignment import (
     Batch,
@@ -25,25 +24,17 @@ from agent.values.reassignment import (
     PartitionEndReason,
     PlanState,
     ReassignmentPlan,
-    ReassignmentTarget,
     ThrottleDebt,
 )
 from agent.values.throttles import ThrottleResource as Owed
 from tests.assignors.kafka.golden import FOLDER as GOLDEN
 from tests.assignors.problem_files import FOLDER as PROBLEMS
 from tests.builders import Answers, an_observation, consumer, instance, reader
+from tests.cli.execute.file_agent import MOVE, TARGETS
 from tests.docs.document_schemas import CommandDocument, document_schema
 from tests.docs.schemas import proposal_schema
-from tests.guard.test_judge import proposals_of, shared
 from tests.snapshots import tp
 
-_NOW_MS = system_clock().wall_ms
-(_MADE,) = proposals_of(shared().snapshot())
-MOVE = _MADE._replace(created_ms=_NOW_MS, expires_ms=_NOW_MS + 3_600_000)
-TARGETS = (
-    ReassignmentTarget(tp("t-0"), "id", (1, 4), (1, 2), 1_000),
-    ReassignmentTarget(tp("t-1"), "id", (2, 3), (3, 2), 1_000),
-)
 STRUCTURED = ("json", "jsonl", "yaml")
 _REGISTRY: Registry[Any] = Registry().with_resource(
     SCHEMA_ID, Resource.from_contents(proposal_schema(), default_specification=DRAFT202012)

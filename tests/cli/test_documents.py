@@ -127,7 +127,7 @@ def documents_of(command: str) -> tuple[CommandDocument, ...]:
 
 def test_every_command_with_an_output_has_its_documents() -> None:
     missing = [name for name in answering() if not documents_of(name) and name not in {*NOT_YET, SCHEMA_OF_SETTINGS}]
-    assert missing == [], "give it a TypedDict in agent/cli/documents, and a line in its catalogue"
+    assert missing == [], "give it a TypedDict in agent/documents, and a line in its catalogue"
 
 
 def test_the_catalogue_names_commands_that_exist_and_each_is_printed_by_a_test() -> None:
@@ -259,6 +259,6 @@ def test_csv_has_every_number_in_a_field_of_its_own(here: Run, world: Path, name
 
 
 def test_the_command_line_loads_no_type_of_a_document_when_it_starts() -> None:
-    asked = "import sys, agent.cli.app; print([name for name in sys.modules if name.startswith('agent.cli.documents')])"
+    asked = "import sys, agent.cli.app; print([name for name in sys.modules if name.startswith('agent.documents')])"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "[]"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from agent.act.reassign.progress import CopyRates
-from agent.cli.follow import ProposalStatus, ReassignmentWatcher, _pace, _seen, whole_plan
+from agent.act.reassign.progress import CopyRates, cluster_view
+from agent.cli.follow import ProposalStatus, ReassignmentWatcher, _pace, whole_plan
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart, RawReassignment
 from agent.values.progress import ReplicaProgress
 from agent.values.reassignment import ReassignmentPlan, ReassignmentTarget
@@ -28,7 +28,7 @@ def look(moving: tuple[int, ...], there: dict[int, int]) -> Observation:
 
 def amount(observation: Observation) -> tuple[int, int] | None:
     rates = CopyRates()
-    rates.looked(_seen(observation), 1.0)
+    rates.looked(cluster_view(observation), 1.0)
     return whole_plan(PLAN, observation, rates.of(target.id for target in PLAN.targets))
 
 
@@ -58,7 +58,7 @@ class Looks:
     def look(self, _topics: tuple[str, ...]) -> Observation:
         observation = next(self._looks)
         self._at_s += 10.0
-        self._rates.looked(_seen(observation), self._at_s)
+        self._rates.looked(cluster_view(observation), self._at_s)
         return observation
 
     def copies(self, _observation: Observation, plan: ReassignmentPlan) -> tuple[ReplicaProgress, ...]:

@@ -57,7 +57,7 @@ def test_what_a_thread_that_asks_for_telemetry_needs_is_loaded_before_it(
 
 
 FOREIGN = {
-    "apscheduler", "cryptography", "networkx", "numpy", "ortools", "pandas", "pyspark",
+    "apscheduler", "cryptography", "fastapi", "networkx", "numpy", "ortools", "pandas", "pyspark",
     "rich", "starlette", "structlog", "uvicorn", "yaml",
 }  # fmt: skip
 """What takes long to load and is of no use to a look without a problem to solve."""

@@ -9,10 +9,10 @@ import pytest
 from agent.act.journal.journal_topic import NoJournalError
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.cli import ask
-from agent.cli.documents.proposals import CopyRow
 from agent.cli.reassign import COPIES
 from agent.cli.records import copy_cells
 from agent.daemon.limits_from_settings import to_leadership_plan
+from agent.documents.proposals import CopyRow
 from agent.errors import JournalUnavailable, RackwiseError
 from agent.values.journal import JournalState
 from agent.values.kafka import LEADER_RATE

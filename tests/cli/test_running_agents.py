@@ -10,6 +10,7 @@ import pytest
 
 from agent.cli import running_agents
 from agent.loop import CycleStages, run_cycle
+from agent.record import newest_look
 from agent.telemetry.derived import AgentIdentity, derived_events
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
@@ -46,6 +47,9 @@ Look = Callable[..., tuple[str, ...]]
 def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
     """The options of a command that looks at a cluster, beside whose telemetry of an agent lies in a file."""
     monkeypatch.setattr(running_agents, "READ_MS", 100)
+    monkeypatch.setattr(running_agents, "REPORT_MS", 100)
+    asked = newest_look.newest_look
+    monkeypatch.setattr(newest_look, "newest_look", lambda *of, **how: asked(*of, **{**how, "timeout_ms": 100}))
     file = tmp_path / "telemetry.jsonl"
 
     def write(now: Observation, limits: Limits, memory: Memory | None = None, *, age_s: int = 8) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from structlog.testing import capture_logs
 from agent.daemon import daemon
 from agent.daemon.daemon import AgentDaemon, LoopPace
 from agent.daemon.schedule import plan_trigger
-from agent.errors import ClusterUnreachable, ConfigError, WrongCluster
+from agent.errors import LOOKS, ClusterUnreachable, ConfigError, ThreadRule, WrongCluster
 from agent.loop import CycleStages
 from agent.record.files import read_events
 from agent.record.own_topics import OwnTopic
@@ -69,6 +69,14 @@ def stopped_after(agent: AgentDaemon, until: Callable[[], bool], within_s: float
         yield
     finally:
         thread.join()
+
+
+def ended(rule: ThreadRule) -> None:
+    """Wait for the end of every thread of that kind."""
+    for thread in threading.enumerate():
+        if thread.name == rule.name:
+            thread.join(20)
+            assert not thread.is_alive()
 
 
 def named(events: Events, name: str) -> Events:
@@ -248,11 +256,11 @@ def test_a_fatal_error_ends_the_agent(events: Events) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_in_time_though_a_look_hangs(events: Events, number: signal.Signals) -> None:
-    began = threading.Event()
+    began, answers = threading.Event(), threading.Event()
 
     def hangs() -> Observation:
         began.set()
-        threading.Event().wait(60)
+        answers.wait(60)
         return WORLD
 
     agent = an_agent(hangs)
@@ -265,10 +273,14 @@ def test_a_signal_ends_it_in_time_though_a_look_hangs(events: Events, number: si
         signal.raise_signal(number)
 
     threading.Thread(target=send, daemon=True).start()
-    assert agent.run() == 0
-    assert time.monotonic() - sent[0] < 5.0
-    assert named(events, "cycle_abandoned")[0]["sentence"] == "cycle 1 did not end within the time for shutdown"
-    assert signal.getsignal(number) == before, "the handlers are given back"
+    try:
+        assert agent.run() == 0
+        assert time.monotonic() - sent[0] < 5.0
+        assert named(events, "cycle_abandoned")[0]["sentence"] == "cycle 1 did not end within the time for shutdown"
+        assert signal.getsignal(number) == before, "the handlers are given back"
+    finally:
+        answers.set()
+        ended(LOOKS)
 
 
 def test_a_cycle_that_is_running_is_finished_and_recorded_before_the_end(events: Events, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.cli import views
+from agent.documents import views
 from agent.explain.doctor import CheckState, DoctorCheck, diagnose
 from agent.explain.explain import explain
 from agent.plan.make import make_plan

@@ -18,8 +18,7 @@ from typing import Any, NamedTuple, TypedDict, get_args, get_origin
 
 from typing_extensions import get_original_bases, is_typeddict
 
-from agent.cli.documents import cluster, config, groups, plan, proposals
-from agent.cli.status import StatusDocument
+from agent.documents import cluster, config, groups, plan, proposals
 from agent.propose.codec import ProposalDocument
 from agent.values import progress
 from agent.values.proposal import SCHEMA_ID as PROPOSAL_ID
@@ -105,7 +104,7 @@ _ANSWERED = (
 
 DOCUMENTS: tuple[CommandDocument, ...] = (
     CommandDocument(
-        "status", StatusDocument, ("status",), "What is there, what crosses racks, all findings.", rows=False
+        "status", cluster.StatusDocument, ("status",), "What is there, what crosses racks, all findings.", rows=False
     ),
     CommandDocument("racks", cluster.RackDocument, ("racks",), "Racks, one row each."),
     CommandDocument("groups", groups.GroupDocument, ("groups",), "Groups, costliest first."),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agent.cli.follow import state_of
-from agent.cli.records import history_rows
+from agent.documents.journal import history_rows
 from agent.execute.commands.apply import apply_commands
 from agent.execute.reassign.messages import CommandReceived, PlanAccepted, PlanCommand
 from agent.journal import codec

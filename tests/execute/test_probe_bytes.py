@@ -125,7 +125,7 @@ GARBAGE = encode_subscription(Subscription(3, ("orders",), b"\xff" * 9, (), 7, "
 @pytest.mark.parametrize(
     ("group", "says"),
     [
-        pytest.param(a_group("cooperative-sticky"), "no members", id="nobody is there"),
+        pytest.param(a_group("cooperative-sticky"), "no members", id="the group has no members"),
         pytest.param(a_group("cooperative-sticky", b"\xff"), "cannot be read", id="the only member is broken"),
         pytest.param(a_group("cooperative-sticky", NO_TOPICS), "no topic", id="the only member subscribes to nothing"),
         pytest.param(a_group("cooperative-sticky", GOOD, protocol_type="connect"), "connect", id="Connect workers"),

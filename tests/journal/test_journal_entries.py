@@ -104,7 +104,7 @@ def test_the_oldest_answers_are_deleted_beyond_those_that_stay() -> None:
             {"signed_ms": 1}, 101, [("command/c000", None), ("command-forgotten", {"until_ms": 1})],
             id="a person's of the first millisecond",
         ),
-        pytest.param({}, 101, [("command/c000", None)], id="nobody's"),
+        pytest.param({}, 101, [("command/c000", None)], id="a command without a proven person"),
     ],
 )  # fmt: skip
 def test_what_is_forgotten_of_a_person_is_remembered_by_its_time(

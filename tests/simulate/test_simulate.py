@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from agent.cli.simulate import simulation_to_json
 from agent.detect.find import detect
+from agent.documents.simulation import simulation_to_json
 from agent.errors import BadInput
 from agent.plan.make import make_plan
 from agent.simulate.simulate import SimulationResult, simulate

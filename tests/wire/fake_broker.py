@@ -44,6 +44,8 @@ class FakeBroker:
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
+        with contextlib.suppress(OSError):  # a test has done so
+            self._listener.shutdown(socket.SHUT_RDWR)  # it ends the wait for a connection, which closing does not
         self._listener.close()
 
     def _accept(self) -> None:

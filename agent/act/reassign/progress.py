@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from agent.execute.reassign.messages import ClusterView
+from agent.execute.reassign.messages import ClusterView, ReassignmentView
+from agent.values.observation import Observation
 from agent.values.progress import (
     BrokerProgress,
     ExecuteFault,
@@ -43,6 +44,18 @@ def acting_now(status: ExecutorStatus, ignored: int | None, notices: tuple[str, 
         waiting=len(status.holds),
         waits=status.waits,
         notices=notices,
+    )
+
+
+def cluster_view(observation: Observation) -> ClusterView:
+    """What progress is worked out from: moves and sizes of one look."""
+    return ClusterView(
+        brokers=frozenset(broker.id for broker in observation.brokers),
+        partitions=(),
+        moves=tuple(
+            ReassignmentView(one.id, one.replicas, one.adding, one.removing) for one in observation.reassignments
+        ),
+        bytes=tuple((one, broker, size) for (broker, one), size in observation.replica_bytes.items()),
     )
 
 

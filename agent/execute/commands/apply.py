@@ -21,6 +21,7 @@ from agent.execute.commands.command_context import (
     VerdictForecast,
     refused,
     unplanned,
+    with_writes,
 )
 from agent.execute.commands.identity import (
     ANSWERED_FOR_MS,
@@ -36,7 +37,7 @@ from agent.execute.commands.identity import (
 from agent.execute.reassign.machine import transition
 from agent.execute.reassign.messages import BatchPermission, CommandReceived, PlanAccepted, PlanCommand
 from agent.journal import plan_entries
-from agent.journal.codec import MOST_EPOCH, numbered
+from agent.journal.codec import numbered
 from agent.journal.commands import (
     CommandAnswered,
     CommandVerb,
@@ -50,7 +51,7 @@ from agent.journal.commands import (
     signed_until,
 )
 from agent.journal.leader import leader_in
-from agent.values.journal import Entry, JournalState, JournalWrite
+from agent.values.journal import JournalState, JournalWrite
 from agent.values.limits import Limits
 from agent.values.proposal import Proposal
 from agent.values.reassignment import ReassignmentPlan, attempt, rollback_name, rolled_back_plan
@@ -136,7 +137,7 @@ def apply_commands(  # noqa: PLR0917 (what is commanded, then what it is judged 
         answer = LeaderAnswer(result.done, result.sentence, now_ms, result.plan, result.unknown, signed_ms, result.todo)
         # The position stays before what waits.
         writes = (*result.writes, answered(command, answer), *(() if waits else (one.after,)))
-        view = _shown(view, writes, now_ms)
+        view = with_writes(view, writes, now_ms)
         room = room._replace(view=view, plans=_plans(view))
         total = total._replace(
             writes=(*total.writes, *writes),
@@ -317,17 +318,6 @@ def _writable(result: CommandDecision, now_ms: int) -> CommandDecision:
     except BadInput as error:
         return refused(str(error))
     return result
-
-
-def _shown(view: JournalState, writes: Sequence[JournalWrite], now_ms: int) -> JournalState:
-    """The journal with these writes, for the commands after this one."""
-    after = dict(view)
-    for seq, write in enumerate(writes):
-        if write.value is None:
-            after.pop(write.key, None)
-        else:
-            after[write.key] = Entry(write.key, write.kind, write.value, now_ms, MOST_EPOCH, seq)
-    return after
 
 
 _VERBS: Mapping[CommandVerb, Callable[[OperatorCommand, CommandContext], CommandDecision]] = {

@@ -9,11 +9,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from agent.execute.commands.command_context import CommandContext, CommandDecision, limits_refusal, refused
+from agent.execute.commands.command_context import CommandContext, CommandDecision, limits_refusal, refused, with_writes
 from agent.journal.approvals import ApprovalState, ProposalApproval, approval_of, plan_hash, replacing_approval, written
-from agent.journal.codec import MOST_EPOCH
 from agent.journal.commands import CommandVerb, OperatorCommand, attempt_text, next_attempt
-from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.number_format import lasted
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.reassignment import PlanAttempt, PlanState, ReassignmentPlan, latest, limits_words
@@ -180,7 +178,7 @@ def _approved(
         requested_by=requested_by, sentence=sentence
     )
     write = written(given)
-    seen = room.foresee(proposal, _with(room, write))
+    seen = room.foresee(proposal, with_writes(room.view, (write,), room.now_ms))
     if seen is not None and not seen.allowed:
         if not seen.comes:
             return refused(f"an approval does not let {proposal.id} begin: {seen.sentence}")
@@ -239,11 +237,6 @@ class _Options(NamedTuple):
 
 def _options(approval: ProposalApproval) -> _Options:
     return _Options(approval.throttle_bytes_per_s, approval.max_moves)
-
-
-def _with(room: CommandContext, write: JournalWrite) -> JournalState:
-    """The journal with this write."""
-    return {**room.view, write.key: Entry(write.key, write.kind, write.value or {}, room.now_ms, MOST_EPOCH, 0)}
 
 
 def _time(at_ms: int) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from agent.execute.reassign.messages import BatchPermission, CommandReceived, PlanAccepted
 from agent.journal.approvals import approvals
+from agent.journal.codec import MOST_EPOCH
 from agent.journal.commands import CommandVerb, OperatorCommand
 from agent.journal.triggers import triggers
-from agent.values.journal import JournalState, JournalWrite
+from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.limits import Limits
 from agent.values.number_format import sized
 from agent.values.proposal import Proposal
@@ -127,6 +128,17 @@ def unplanned(command: OperatorCommand) -> CommandDecision:
         f"the leading agent has not planned yet, so it is not known whether {command.proposal_id} is open;"
         " send it again once rackwise proposals shows it"
     )
+
+
+def with_writes(view: JournalState, writes: Sequence[JournalWrite], now_ms: int) -> JournalState:
+    """The journal with these writes, as what is judged after them finds it."""
+    after = dict(view)
+    for seq, write in enumerate(writes):
+        if write.value is None:
+            after.pop(write.key, None)
+        else:
+            after[write.key] = Entry(write.key, write.kind, write.value, now_ms, MOST_EPOCH, seq)
+    return after
 
 
 def limits_refusal(command: OperatorCommand, limits: Limits) -> CommandDecision | None:

@@ -58,7 +58,7 @@ def applications(draw: st.DrawFn, *, racks: bool = False, standbys: int = 2) -> 
 
 
 def last_owners(problem: StreamsProblem, result: StreamsResult) -> dict[str, set[TaskId]]:
-    """What each process ran that nobody else claims, so that it is no matter who is asked first."""
+    """Tasks that each process ran and no other claims: the order of the processes makes no difference to them."""
     claims = Counter(task for client in problem.clients for task in client.prev_active)
     known = set(problem.tasks)
     return {c.id: {task for task in c.prev_active if claims[task] == 1 and task in known} for c in problem.clients}

@@ -16,7 +16,7 @@ from tests.cli.execute.file_agent import MOVE, FileAgent, Start
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the journal is; what stands in the proposals topic is one proposal."""
+    """Where the journal is; the proposals topic has one proposal."""
     monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: (MOVE,))
     monkeypatch.setattr(ask, "POLL_S", 0.02)
     monkeypatch.setattr(follow, "POLL_S", 0.02)

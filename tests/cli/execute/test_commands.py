@@ -208,10 +208,10 @@ def test_a_second_person_is_one_with_another_key(
     assert approve("bob").json["sentence"].startswith("approved by bob, requested by ann")
 
 
-# --- nobody there -----------------------------------------------------------------------------------------------
+# --- no leader ---------------------------------------------------------------------------------------------------
 
 
-def test_where_nobody_ever_led_nothing_is_asked(here: Run, path: Path) -> None:
+def test_where_no_agent_ever_led_nothing_is_asked(here: Run, path: Path) -> None:
     path.write_text("")
     done = here("pause", *options(path))
     assert done.exit_code == 1

@@ -11,7 +11,8 @@ import pytest
 
 from agent.act.journal.file_journal import read_file
 from agent.cli import ask, follow
-from agent.cli.records import head_row, plan_rows, throttle_line, throttle_rows
+from agent.cli.records import head_row, throttle_line
+from agent.documents.journal import JournalRecords, plan_rows, reassign_status, throttle_rows
 from agent.journal import plan_entries
 from agent.journal.approvals import approval_of, voided, written
 from agent.values.kafka import LEADER_RATE, LEADER_REPLICAS
@@ -111,7 +112,8 @@ def test_rows_of_plans_and_throttles(path: Path) -> None:
     view = read_file(path).view
     (row,) = plan_rows(view)
     assert (row["state"], row["done"], row["moving"], row["rate_bytes_per_s"]) == ("open", 1, 1, 7)
-    assert head_row(view) == {"leader": "rw-1 on here", "paused": None}
+    status = reassign_status(JournalRecords(view, "a journal"), (), ())
+    assert head_row(status) == {"leader": "rw-1 on here", "paused": None}
     assert throttle_rows(view) == [
         {
             "resource_kind": "broker", "resource": "1", "key": LEADER_RATE, "rate_bytes_per_s": 50_000_000,

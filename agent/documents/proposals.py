@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal
+
+from typing_extensions import TypedDict
+
+from agent.documents.plan import ExplainedRow
+from agent.propose.codec import ProposalDocument
 
 
 class CommandAnswer(TypedDict):
@@ -170,3 +175,47 @@ class VerifyRow(TypedDict):
     """Replicas now, preferred leader first; null where the partition is gone or unknown."""
     planned: list[int]
     sentence: str
+
+
+class VerdictRow(TypedDict):
+    """What the guard said of one proposal at the last planning."""
+
+    proposal: str
+    """Its id."""
+    verdict: Literal["allow", "hold", "refuse"]
+    reason: str | None
+    """Why it waits or is over, as a few words; null where it is allowed."""
+    sentence: str
+    by: str | None
+    """The approver, ``user@host`` or ``rule NAME``; null unless it is allowed."""
+    until_ms: int | None
+    """Epoch milliseconds until which that holds; null where it is unknown, or has no end."""
+    lasting: bool | None
+    """Whether only a change of settings, or of the group by its owner, ends a hold; null for other verdicts."""
+
+
+class ProposalChange(TypedDict):
+    """One row that a proposal changes."""
+
+    key: str
+    """A partition, or a task."""
+    before: list[str | int]
+    """Replicas, the preferred leader first; or the process of a task."""
+    after: list[str | int]
+
+
+class ProposalDetailsDocument(TypedDict):
+    """One proposal with its changed rows, the guard's verdict, its rules, and its history."""
+
+    proposal: ProposalDocument
+    plan_hash: str
+    """Digest of exactly what an approval is for."""
+    expired: bool
+    """Whether it was not proposed again in time."""
+    changes: list[ProposalChange]
+    verdict: VerdictRow | None
+    """Null where the guard was not asked."""
+    rules: list[ExplainedRow]
+    """Every rule and check, with its numbers."""
+    history: list[HistoryRow]
+    """What the journal says of it, the latest last."""

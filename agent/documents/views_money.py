@@ -13,8 +13,8 @@ from agent.values.snapshot import RackState
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from agent.cli.documents.cluster import UnknownGroups, WorstGroup
-    from agent.cli.documents.groups import (
+    from agent.documents.cluster import UnknownGroups, WorstGroup
+    from agent.documents.groups import (
         CrossingDocument,
         MoneyDocument,
         PartitionDocument,

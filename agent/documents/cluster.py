@@ -1,10 +1,13 @@
-"""Documents of ``racks``, ``doctor`` and ``cluster``, and the rows of ``status``."""
+"""Documents of ``status``, ``racks``, ``doctor`` and ``cluster``."""
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal
 
-from agent.cli.documents.groups import PricedDocument, RatesSource
+from typing_extensions import TypedDict
+
+from agent.documents.groups import MoneyDocument, PricedDocument, RatesSource
+from agent.values.progress import AgentDocument
 
 
 class LocalBroker(TypedDict):
@@ -218,3 +221,110 @@ class CheckDocument(TypedDict):
     """What they cost a day, at least; null in the same way."""
     at_most_usd_per_day: float | None
     """A bound where more may cross than is known, as for members of unknown rack; null elsewhere."""
+
+
+class StatusDocument(TypedDict):
+    """One look at the cluster: what is there, what crosses racks, and every finding."""
+
+    cluster: str
+    """The cluster's id."""
+    brokers: list[RackBrokers] | None
+    """By rack; null where none was seen and some may be hidden, as in all that follow."""
+    absent_brokers: list[int] | None
+    """Ids of brokers that are not live: a replica list names them, or an earlier look saw them."""
+    topics: int | None
+    partitions: int | None
+    groups: dict[str, int] | None
+    """Kind -> number of groups."""
+    rebalancing_groups: list[str] | None
+    """Groups that show no racks or assignments of their members in this look."""
+    proposals: int
+    """Changes that rackwise would propose now."""
+    not_seen: int
+    """Parts that did not answer; they are listed in ``gaps``."""
+    agent: AgentDocument | None
+    """Null where no telemetry of an agent of this cluster was read, and for a file."""
+    took_ms: int
+    """How long the look and everything after it took; 0 for a file."""
+    money: MoneyDocument
+    worst_groups: list[WorstGroup]
+    """The three groups that may cost most, the worst first; only those that read across racks or may do so."""
+    unknown_groups: UnknownGroups
+    findings: list[FindingDocument]
+    """The gravest first."""
+    gaps: list[GapDocument]
+
+
+class BrokerDocument(TypedDict):
+    """One broker."""
+
+    broker: int
+    host: str | None
+    """Null for one that only replica lists name."""
+    port: int | None
+    rack: str | None
+    """Null where it is not known."""
+    known_from: str | None
+    """Where the rack is known from; null where it is not."""
+    live: bool
+    absent: str | None
+    """Since when it is absent, as a sentence; null for a live broker."""
+    fenced: bool | None
+    cordoned: bool
+    replicas: int | None
+    """Null where no topic was seen and some may be hidden, as in the numbers that follow."""
+    leaders: int | None
+    preferred_leaders: int | None
+    """Partitions whose replica list it comes first in."""
+    in_bytes_per_s: float | None
+    """What producers write into the partitions that it leads; null where one of their rates is unknown."""
+    led_bytes: int | None
+    """Bytes on disk of the partitions that it leads; null where one of their sizes is unknown."""
+
+
+class LookDocument(TypedDict):
+    """What is true of every document of one look: its time, its gaps, and where its rates and prices are from."""
+
+    cluster: str
+    """The cluster's id."""
+    mode: Literal["observe", "propose", "execute"]
+    taken_ms: int
+    """Epoch milliseconds."""
+    partial: bool
+    """Whether a part that these brokers offer did not answer."""
+    gaps: list[GapDocument]
+    rebalancing_groups: list[str]
+    """Groups that show no racks or assignments of their members in this look."""
+    rates_sentence: str
+    price_sentence: str
+    priced: bool
+    """Whether a price is set; without one no money is known."""
+    measured_partitions: int
+    """Partitions with known bytes per second."""
+    topics: int
+    """Topics that were seen."""
+    groups_without_topic: list[str]
+    """Groups whose reads are not visible now, so no topic counts them."""
+
+
+class JournalSource(TypedDict):
+    """The journal of the agents in mode execute."""
+
+    name: str
+    """Topic or file; ``none`` without one, ``not readable`` where it cannot be read."""
+    known: bool
+    """False where there may be one that cannot be read."""
+    why: str | None
+    """Why there is nothing to read; null where it was read."""
+
+
+class AgentLookDocument(LookDocument):
+    """The running agent's last finished look, with its cycle and its journal."""
+
+    cycle: int
+    """Number of the cycle since the start of the process, from 1."""
+    look: str
+    """Id of the look, as in the agent's telemetry."""
+    planned_ms: int | None
+    """Epoch milliseconds of the look that the proposals are of; null before the first planning."""
+    journal: JournalSource

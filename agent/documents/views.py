@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, cast
 
-from agent.cli.views_money import priced
 from agent.detect.detect_context import rack_source
+from agent.documents.views_money import priced
 from agent.money.costs import CrossRackCosts, costs_of, lag_of, worst_task_lag
 from agent.money.traffic import border, worst_first
+from agent.simulate.rack_loss import LostTask, RackLoss, loss_sentence, rack_losses
 from agent.values.assessment import Assessment, Locality, LocalityMeasure
 from agent.values.cycle import known_part
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK, MEMBERLESS_STATES
@@ -19,15 +20,16 @@ from agent.values.snapshot import Group, Member, OtherGroup, Rack, RackState, Ra
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from agent.cli.documents.cluster import (
+    from agent.documents.cluster import (
         AbsenceDocument,
+        BrokerDocument,
         FindingDocument,
         LossDocument,
         LostTaskDocument,
         RackDocument,
         SurvivorDocument,
     )
-    from agent.cli.documents.groups import (
+    from agent.documents.groups import (
         GroupDetailsDocument,
         GroupDocument,
         GroupTopicDocument,
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
         TaskCopyDocument,
     )
     from agent.simulate.evaluation import StageEvaluation
-    from agent.simulate.rack_loss import LostTask, RackLoss
 
 UNKNOWN = "(unknown)"
 
@@ -59,11 +60,9 @@ def findings(look: StageEvaluation) -> list[FindingDocument]:
     ]
 
 
-def racks(look: StageEvaluation) -> list[RackDocument]:
+def racks(look: StageEvaluation, costs: CrossRackCosts | None = None) -> list[RackDocument]:
     """One row per rack with what crosses its border and what losing it costs, and one for what has no known rack."""
-    from agent.simulate.rack_loss import loss_sentence, rack_losses
-
-    snapshot, costs = look.snapshot, costs_of(look.snapshot)
+    snapshot, costs = look.snapshot, costs or costs_of(look.snapshot)
     absent = absences(look.before, snapshot)
     losses = {loss.rack: loss for loss in rack_losses(snapshot)}
     names: dict[int, str] = {broker.id: rack_name(broker.rack) for broker in snapshot.brokers}
@@ -104,6 +103,61 @@ def racks(look: StageEvaluation) -> list[RackDocument]:
         # Members may claim any number of racks: those of brokers come first, so that no claim pushes one out of sight.
         for name in sorted(every, key=lambda name: (name == UNKNOWN, name not in brokers, name))
     ]
+
+
+def brokers(look: StageEvaluation) -> list[BrokerDocument]:
+    """One row per broker, by id; brokers that only an earlier look saw among them."""
+    snapshot = look.snapshot
+    absent = absences(look.before, snapshot)
+    replicas, leaders, preferred = _placed(snapshot)
+    led = _led(snapshot)
+    rows: list[BrokerDocument] = []
+    known = {broker.id: broker for broker in snapshot.brokers}
+    for one in sorted({*known, *absent}):
+        broker = known.get(one)
+        rate, size = led.get(one, (0.0, 0))
+        rows.append(
+            {
+                "broker": one,
+                "host": None if broker is None else broker.host,
+                "port": None if broker is None else broker.port,
+                "rack": None if broker is None else _rack(broker.rack),
+                "known_from": None if broker is None else rack_source(broker.rack, BROKER_RACK),
+                "live": one not in absent and broker is not None and broker.alive,
+                "absent": absence_words(one, absent[one]) if one in absent else None,
+                "fenced": None if broker is None else broker.fenced,
+                "cordoned": broker is not None and broker.cordoned,
+                "replicas": known_part(replicas[one], snapshot, ObservationPart.TOPICS),
+                "leaders": known_part(leaders[one], snapshot, ObservationPart.TOPICS),
+                "preferred_leaders": known_part(preferred[one], snapshot, ObservationPart.TOPICS),
+                "in_bytes_per_s": rate if snapshot.topics else None,
+                "led_bytes": size if snapshot.topics else None,
+            }
+        )
+    return rows
+
+
+def _placed(snapshot: Snapshot) -> tuple[Counter[int], Counter[int], Counter[int]]:
+    """Broker -> number of replicas, of leaders, and of partitions that it is the preferred leader of."""
+    partitions = [partition for topic in snapshot.topics.values() for partition in topic.partitions]
+    replicas = Counter(replica for partition in partitions for replica in partition.replicas)
+    leaders = Counter(partition.leader for partition in partitions if partition.leader is not None)
+    return replicas, leaders, Counter(partition.replicas[0] for partition in partitions if partition.replicas)
+
+
+def _led(snapshot: Snapshot) -> dict[int, tuple[float | None, int | None]]:
+    """Broker -> bytes per second and bytes on disk of what it leads; None where those of one partition are unknown."""
+    found: dict[int, tuple[float | None, int | None]] = {}
+    for topic in snapshot.topics.values():
+        for state in topic.partitions:
+            if state.leader is not None:
+                rate, size = found.get(state.leader, (0.0, 0))
+                more, bigger = snapshot.bytes_per_s.get(state.id), snapshot.size_bytes.get(state.id)
+                found[state.leader] = (
+                    None if rate is None or more is None else rate + more,
+                    None if size is None or bigger is None else size + bigger,
+                )
+    return found
 
 
 def _replicas_by_rack(snapshot: Snapshot, racks: Mapping[int, str]) -> tuple[Counter[str], Counter[str]]:
@@ -199,14 +253,19 @@ def is_empty(look: StageEvaluation, name: str) -> bool:
 def group(name: str, costs: CrossRackCosts, look: StageEvaluation) -> GroupDetailsDocument:
     """One group with its members, the copies of its tasks, and the topics that it reads."""
     found = look.snapshot.groups[name]
-    where = {process.id: process.rack for process in found.processes} if isinstance(found, StreamsGroup) else {}
-    copies = look.snapshot.copies.get(name, ())
     return {
         **group_row(name, costs, look),
         "member_list": [_member(member) for member in members_of(found)],
-        "task_list": [_copy(copy, where.get(copy.process_id)) for copy in copies],
+        "task_list": task_rows(name, look),
         "topic_list": _topics(name, costs, look),
     }
+
+
+def task_rows(name: str, look: StageEvaluation) -> list[TaskCopyDocument]:
+    """The copies of a group's stateful tasks; none for other groups than Kafka Streams."""
+    found = look.snapshot.groups[name]
+    where = {process.id: process.rack for process in found.processes} if isinstance(found, StreamsGroup) else {}
+    return [_copy(copy, where.get(copy.process_id)) for copy in look.snapshot.copies.get(name, ())]
 
 
 def group_row(name: str, costs: CrossRackCosts, look: StageEvaluation) -> GroupDocument:

@@ -1,8 +1,11 @@
-"""Documents of ``config show``, ``config check``, ``assign`` and ``optimize``."""
+"""Documents of ``config show``, ``config check``, ``assign`` and ``optimize``, and the rows of settings in force."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, NotRequired, TypedDict
+from collections.abc import Iterable
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 
 class SettingRow(TypedDict):
@@ -82,3 +85,8 @@ class OptimizeDocument(TypedDict):
     """Whether cost is the lower bound."""
     seconds: dict[str, float]
     """Seconds of CPU by step: read, model, solve and expand."""
+
+
+def setting_rows(effective: Iterable[tuple[str, Any, object]]) -> list[SettingRow]:
+    """One row for each setting; ``effective``: name, value (secrets are masked already) and origin."""
+    return [{"setting": name, "value": value, "origin": str(where)} for name, value, where in effective]

@@ -1,0 +1,83 @@
+"""The document of ``explain``: every rule and check of the guard about a subject, with its numbers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from agent.explain.explain import about_probing, explain
+from agent.guard.judge import explained
+from agent.probing.decide import ProbingContext
+from agent.probing.values import NO_ANCHORS, past_triggers
+from agent.values.journal import JournalState
+from agent.values.limits import AgentMode
+from agent.values.plan import ExplainedRule, RuleAnswer
+from agent.values.proposal import Proposal
+
+if TYPE_CHECKING:
+    from agent.documents.plan import ExplainedRow
+    from agent.simulate.evaluation import StageEvaluation
+
+NO_JOURNAL_IN_FILE = "a telemetry file holds no journal"
+"""Why the journal was not read, beside a recorded look."""
+
+
+def explained_rows(
+    subject: str, look: StageEvaluation, view: JournalState | None, unread: str = "the journal could not be read"
+) -> list[ExplainedRow]:
+    """Every rule that proposes or rejects a change of the subject, the guard's checks, and what probing says.
+
+    ``view``: the journal where `needs_journal` says so and it was read; ``unread``: why it was not.
+    """
+    rules = explain(subject, look.snapshot, look.detection, look.plan, look.proposals, look.limits)
+    return [_row(one) for one in (*rules, *_guarded(subject, look, view, unread))]
+
+
+def needs_journal(subject: str, look: StageEvaluation) -> bool:
+    """Whether checks of the guard about this subject read the journal."""
+    asked = subject.startswith("group/") or bool(_meant(subject, look))
+    return asked and look.limits.mode is AgentMode.EXECUTE
+
+
+def _row(rule: ExplainedRule) -> ExplainedRow:
+    value = list(rule.value) if isinstance(rule.value, tuple) else rule.value
+    return {
+        "about": rule.about,
+        "rule": rule.rule,
+        "answer": rule.answer.value,
+        "sentence": rule.sentence,
+        "value": value,
+    }
+
+
+def _meant(subject: str, look: StageEvaluation) -> list[Proposal]:
+    """The proposals of a subject, or the one with this id."""
+    kind, _, name = subject.partition("/")
+    name = name.partition("/")[0] if kind == "topic" else name
+    return [p for p in look.proposals if subject == p.id or (p.subject.kind, p.subject.name) == (kind, name)]
+
+
+def _guarded(subject: str, look: StageEvaluation, view: JournalState | None, unread: str) -> list[ExplainedRule]:
+    """What every check of the guard says of the proposals about a subject, as if this agent led; and probing's say."""
+    rows = [row for one in _meant(subject, look) for row in _checks(one, look, view, unread)]
+    kind, _, name = subject.partition("/")
+    if kind == "group":
+        taken_ms, monotonic_ms = look.snapshot.taken_ms, look.snapshot.monotonic_ms
+        past, _ = past_triggers(view or {}, NO_ANCHORS, taken_ms=taken_ms, monotonic_ms=monotonic_ms)
+        rows += about_probing(name, ProbingContext(look.snapshot, look.before, look.limits), past.get(name, ()))
+    return rows
+
+
+def _checks(
+    proposal: Proposal, look: StageEvaluation, view: JournalState | None, unread: str
+) -> Iterable[ExplainedRule]:
+    """Without a journal the checks that need it are unknown, and one row says why it was not read."""
+    rows = explained(proposal, look.snapshot, look.before, look.limits, view)
+    if view is not None or not any(row.rule == "leading" for row in rows):
+        return rows
+    why = unread
+    if unread != NO_JOURNAL_IN_FILE and look.limits.mode is not AgentMode.EXECUTE:
+        why = f"the journal is read in mode execute only, and the mode is {look.limits.mode.value}"
+    sentence = f"{why}: approvals, budgets, pauses and earlier attempts are unknown"
+    row = ExplainedRule(proposal.id, "journal", RuleAnswer.UNKNOWN, sentence)
+    return (*(one for one in rows if one.rule != "leading"), row)

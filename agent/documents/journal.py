@@ -1,0 +1,251 @@
+"""Rows of the journal: plans with their progress, throttles, commands, and triggered rebalances. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from agent.journal import plan_entries
+from agent.journal.approvals import ProposalApproval, approvals
+from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, history, pause_in
+from agent.journal.leader import leader_in
+from agent.journal.triggers import triggers
+from agent.values.journal import JournalState, under
+from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
+from agent.values.observation import RawReassignment
+from agent.values.reassignment import (
+    Batch,
+    BatchState,
+    PartitionEndReason,
+    ReassignmentPlan,
+    ReassignmentTarget,
+    ThrottleDebt,
+    attempt,
+    of_plan,
+)
+
+if TYPE_CHECKING:
+    from agent.documents.proposals import (
+        CopyRow,
+        HistoryRow,
+        LeaderRow,
+        MoveRow,
+        PauseRow,
+        PlanPartition,
+        PlanRow,
+        ReassignStatus,
+        ThrottleRow,
+    )
+    from agent.values.progress import ReplicaProgress
+    from assignors.problem import TopicPartition
+
+
+def plan_rows(view: JournalState) -> list[PlanRow]:
+    """One row per plan, the latest last."""
+    return [plan_row(plan, plan_entries.batches(view, plan.proposal_id)) for plan in plan_entries.plans(view)]
+
+
+def plan_row(plan: ReassignmentPlan, batches: Iterable[Batch]) -> PlanRow:
+    """A plan, and how far it is; partitions that were taken back count as not done."""
+    own = tuple(batches)
+    ends = {end.id: end.end for batch in own if not batch.back for end in batch.ends}
+    back = {end.id for batch in own if batch.back for end in batch.ends if end.end is PartitionEndReason.DONE}
+    done = {one for one, end in ends.items() if end is PartitionEndReason.DONE} - back
+    running = [batch for batch in own if batch.state is not BatchState.CLOSED]
+    others = {end for end in ends.values() if end is not PartitionEndReason.DONE}
+    return {
+        "plan": plan.proposal_id,
+        "attempt": of_plan(plan).number,
+        "state": plan.state.value,
+        "paused": plan.paused,
+        "partitions": plan.partitions,
+        "done": len(done),
+        "moving": sum(len(batch.targets) - len(batch.ends) for batch in running),
+        "batches": len(own),
+        "rate_bytes_per_s": running[-1].rate_bytes_per_s if running else None,
+        "approved_by": plan.approved_by,
+        "reason": plan.reason,
+        "sentence": plan.sentence,
+        "ends": {end.value: sum(one is end for one in ends.values()) for end in sorted(others)},
+        "targets": [_planned(target, ends.get(target.id)) for target in plan.targets],
+    }
+
+
+def _planned(target: ReassignmentTarget, end: PartitionEndReason | None) -> PlanPartition:
+    return {
+        "topic": target.id.topic,
+        "partition": target.id.partition,
+        "before": list(target.before),
+        "after": list(target.after),
+        "end": None if end is None else end.value,
+    }
+
+
+def copy_row(copy: ReplicaProgress, *, ours: bool | None) -> CopyRow:
+    """One copy that is being made."""
+    share = None if copy.bytes is None or not copy.of_bytes else round(copy.bytes / copy.of_bytes, 4)
+    return {
+        "partition": str(copy.id),
+        "to_broker": copy.broker,
+        "bytes": copy.bytes,
+        "of_bytes": copy.of_bytes,
+        "copied_share": share,
+        "bytes_per_s": None if copy.bytes_per_s is None else round(copy.bytes_per_s),
+        "seconds_left": None if copy.seconds_left is None else round(copy.seconds_left),
+        "ours": ours,
+    }
+
+
+def leader_row(view: JournalState) -> LeaderRow | None:
+    """The agent that leads; None where none ever did."""
+    leader = leader_in(view)
+    return None if leader is None else {"agent": leader.agent, "host": leader.host, "since_ms": leader.since_ms}
+
+
+def pause_row(view: JournalState) -> PauseRow | None:
+    """Since when acting is paused; None where it is not."""
+    pause = pause_in(view)
+    return None if pause is None else {"by": pause.who, "since_ms": pause.since_ms, "reason": pause.reason}
+
+
+def throttle_rows(view: JournalState) -> list[ThrottleRow]:
+    """Throttle settings of rackwise, one row each."""
+    return [throttle_row(debt) for debt in plan_entries.throttle_debts(view)]
+
+
+def throttle_row(debt: ThrottleDebt) -> ThrottleRow:
+    """A throttle that rackwise set and is going to remove: a rate, or the replicas that it is for."""
+    rate = int(debt.ours) if debt.key in (LEADER_RATE, FOLLOWER_RATE) and debt.ours.isdecimal() else None
+    return {
+        "resource_kind": debt.resource.kind,
+        "resource": debt.resource.name,
+        "key": debt.key,
+        "rate_bytes_per_s": rate,
+        "replicas": [one for one in debt.ours.split(",") if one] if rate is None else None,
+        "plan": debt.proposal_id,
+    }
+
+
+def move_row(move: RawReassignment, plan: str | None, *, known: bool) -> MoveRow:
+    """A reassignment in progress as the brokers report it; without a journal none is rackwise's own."""
+    return {
+        "partition": str(move.id),
+        "adding": list(move.adding),
+        "removing": list(move.removing),
+        "replicas": list(move.replicas),
+        "ours": plan is not None if known else None,
+        "by": (plan or "another tool") if known else None,
+    }
+
+
+def history_rows(view: JournalState) -> list[HistoryRow]:
+    """Everything that was said and done in every attempt, as far as the journal has it, by when it was last written.
+
+    An approval that is as the command left it is the row of that command.
+    """
+    rows: list[HistoryRow] = []
+    answers = history(view)
+    rows += [
+        _row(approval.at_ms, "approval", approval.plan, approval.by, (_approval(approval), approval.sentence))
+        for approval in approvals(view)
+        if not any(_left(approval, command, answer) for command, answer in answers)
+    ]
+    rows += [
+        _row(answer.at_ms, command.verb.value, _about(command, answer), command.who, (_done(answer), answer.sentence))
+        for command, answer in answers
+    ]
+    at = {entry.key.removeprefix("plan/"): entry.at_ms for entry in under(view, "plan")}
+    rows += [
+        _row(at[plan.proposal_id], "plan", plan.proposal_id, plan.approved_by, (plan.state.value, plan.sentence))
+        for plan in plan_entries.plans(view)
+    ]
+    for one in triggers(view):
+        state = one.effect.value if one.effect is not None else "asked"
+        if one.judgement is not None:
+            state = one.judgement.verdict.value
+        sentence = one.judgement.sentence if one.judgement is not None else one.sentence
+        about = f"{one.proposal_id} of group {one.group_id}"
+        rows.append(_row(one.intended_ms, "trigger", about, None, (state, sentence)))
+    return sorted(rows, key=lambda row: (row["at_ms"], row["what"]))
+
+
+def _left(approval: ProposalApproval, command: OperatorCommand, answer: LeaderAnswer) -> bool:
+    """Whether the answer to a command has all that the approval says."""
+    agreed = answer.done and command.verb in (CommandVerb.APPROVE, CommandVerb.APPLY) and answer.plan == approval.plan
+    return agreed and bool(approval.sentence) and answer.sentence.startswith(approval.sentence)
+
+
+def _row(at_ms: int, what: str, about: str | None, who: str | None, end: tuple[str, str]) -> HistoryRow:
+    """One row; ``end``: its state and its sentence, which does not begin with its state once more."""
+    state, sentence = end
+    return {
+        "at_ms": at_ms,
+        "what": what,
+        "about": about,
+        "who": who,
+        "state": state,
+        "sentence": sentence.removeprefix(f"{state}: "),
+    }
+
+
+def _approval(approval: ProposalApproval) -> str:
+    return "used" if approval.used else approval.state.value
+
+
+def _about(command: OperatorCommand, answer: LeaderAnswer) -> str | None:
+    return answer.plan or command.proposal_id
+
+
+def _done(answer: LeaderAnswer) -> str:
+    return "done" if answer.done else "refused"
+
+
+class JournalRecords(NamedTuple):
+    """What the journal holds."""
+
+    view: JournalState
+    journal: str
+    """Where it is, or why there is nothing to read."""
+    known: bool = True
+    """False when there may be one that could not be read: then it is unknown what is rackwise's own."""
+    why: str = ""
+    """Why there is nothing to read; empty where there is."""
+
+    def ours(self, by: str | None) -> bool | None:
+        """Whether it is rackwise's own; None where that is unknown."""
+        return by is not None if self.known else None
+
+
+def reassign_status(
+    records: JournalRecords,
+    moves: Iterable[RawReassignment],
+    copies: Iterable[ReplicaProgress],
+    *,
+    named: ReassignmentPlan | None = None,
+    plan: str | None = None,
+) -> ReassignStatus:
+    """Plans by the journal, and the reassignments and copies that the brokers report.
+
+    ``named``: only moves of this plan's partitions; ``plan``: only rows of the plan, or of the attempts at a proposal.
+    """
+    view = records.view
+    wanted = {target.id for target in named.targets} if named is not None else None
+    return {
+        "leader": leader_row(view),
+        "paused": pause_row(view),
+        "throttles": throttle_rows(view),
+        "journal": records.journal,
+        "plans": [row for row in plan_rows(view) if plan is None or plan in (row["plan"], attempt(row["plan"]).of)],
+        "reassignments": [
+            move_row(one, _by(view, one.id), known=records.known) for one in moves if wanted is None or one.id in wanted
+        ],
+        "copies": [copy_row(one, ours=records.ours(_by(view, one.id))) for one in copies],
+    }
+
+
+def _by(view: JournalState, partition: TopicPartition) -> str | None:
+    """The plan of ours that moves it: one with a batch that has not closed; None when none does."""
+    for batch in plan_entries.batches(view):
+        if batch.state is not BatchState.CLOSED and any(target.id == partition for target in batch.targets):
+            return batch.proposal_id
+    return None

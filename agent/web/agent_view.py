@@ -1,0 +1,206 @@
+"""The running agent as API and page read it: its last finished look, the proposals with their verdicts, its journal.
+
+Invariant: no request asks a broker, but for the journal, which is read at most once a second. Documents of one cycle
+are made once, and dropped with the next cycle.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import replace
+from time import monotonic
+from typing import Any, NamedTuple, TypeVar, cast
+
+from agent.act.journal.journal_topic import NoJournalError
+from agent.act.reassign.progress import CopyRates, cluster_view
+from agent.documents.journal import JournalRecords
+from agent.errors import RackwiseError
+from agent.simulate.evaluation import StageEvaluation
+from agent.telemetry.derived import AgentIdentity
+from agent.values.cycle import Cycle
+from agent.values.journal import JournalState
+from agent.values.observation import RawReassignment
+from agent.values.progress import AgentDocument, ExecuteState, ReplicaProgress
+from agent.values.rates import RateMeasurement, RateSource, judged
+from agent.values.verdict import Verdict
+from agent.web.loop_state import LoopState
+from config.load import LoadedSettings
+
+Made = TypeVar("Made")
+JOURNAL_S = 1.0
+"""How long a journal that was read is shown."""
+_FAILED_S = 10.0
+"""How long a journal that could not be read, or that does not exist, is not asked for again."""
+_MOST_MADE = 512
+"""Documents that are kept of one cycle; the least used ones are made again."""
+
+
+class FinishedLook(NamedTuple):
+    """The last finished look with every stage's answer for it."""
+
+    cycle: int
+    """Number of its cycle since the start of the process, from 1."""
+    look: str
+    """Id of the look."""
+    taken_ms: int
+    """Epoch milliseconds."""
+    evaluation: StageEvaluation
+    """The proposals are those of the last planning, which may be of an earlier look."""
+    verdicts: Mapping[str, Verdict]
+    """Id of a proposal -> what the guard said of it."""
+    planned_ms: int | None
+    """Epoch milliseconds of the look that was planned on; None before the first planning."""
+
+
+class AgentView:
+    """One running agent, for any thread. ``read_journal`` raises what `agent.act.lead.leadership.read_journal` does."""
+
+    def __init__(
+        self,
+        *,
+        state: Callable[[], LoopState],
+        settings: LoadedSettings,
+        read_journal: Callable[[], JournalState],
+        journal_name: str,
+        acting: Callable[[], ExecuteState | None] = lambda: None,
+        identity: AgentIdentity | None = None,
+        clock_s: Callable[[], float] = monotonic,
+    ) -> None:
+        self.settings = settings
+        """Settings in force; `config.load.effective` shows them with their secrets as stars."""
+        self._state, self._acting = state, acting
+        self._read_journal, self._journal_name = read_journal, journal_name
+        self._identity = identity or AgentIdentity()
+        self._clock_s = clock_s
+        self._lock = threading.RLock()
+        self._reading = threading.Lock()
+        self._look: tuple[Cycle, Cycle | None, FinishedLook] | None = None
+        self._copies = CopyRates()
+        self._made_of = 0
+        self._made: OrderedDict[Hashable, object] = OrderedDict()
+        self._journal: tuple[float, JournalRecords] | None = None
+
+    @property
+    def state(self) -> LoopState:
+        """The loop now; a lost leadership shows before the next look."""
+        seen = self._state()
+        return replace(seen, acting=self._acting() or seen.acting)
+
+    def look(self) -> FinishedLook | None:
+        """The last finished look; None before the first one."""
+        state = self._state()
+        if state.cycle is None:
+            return None
+        with self._lock:
+            if self._look is None or self._look[0] is not state.cycle or self._look[1] is not state.planned:
+                if self._look is None or self._look[0] is not state.cycle:
+                    observation = state.cycle.observation
+                    self._copies.looked(cluster_view(observation), observation.monotonic_ms / 1_000)
+                self._look = (state.cycle, state.planned, self._finished(state.cycle, state.planned))
+            return self._look[2]
+
+    def evaluation(self) -> StageEvaluation | None:
+        """The stages' answers for the last finished look; None before the first one."""
+        look = self.look()
+        return None if look is None else look.evaluation
+
+    def verdicts(self) -> Mapping[str, Verdict]:
+        """Id of a proposal -> what the guard said of it at the last planning."""
+        look = self.look()
+        return {} if look is None else look.verdicts
+
+    def journal(self) -> JournalRecords:
+        """The journal, at most `JOURNAL_S` old; where there is none or it cannot be read, why, as a sentence."""
+        with self._reading:
+            if self._journal is not None:
+                until, records = self._journal
+                if self._clock_s() < until:
+                    return records
+            records = self._records()
+            keeps_s = _FAILED_S if records.why else JOURNAL_S
+            self._journal = (self._clock_s() + keeps_s, records)
+            return records
+
+    def made(self, key: Hashable, maker: Callable[[StageEvaluation], Made]) -> Made:
+        """A document of the last finished look, made once and kept until the next. Raises LookupError before the first.
+
+        ``key`` names the document with all that it depends on but the look.
+        """
+        with self._lock:
+            look = self.look()
+            if look is None:
+                raise LookupError("no look has succeeded yet")
+            if self._made_of != look.cycle:
+                self._made_of = look.cycle
+                self._made.clear()
+            if key not in self._made:
+                self._made[key] = maker(look.evaluation)
+                if len(self._made) > _MOST_MADE:
+                    self._made.popitem(last=False)
+            self._made.move_to_end(key)
+            return cast("Made", self._made[key])
+
+    def moves(self) -> tuple[RawReassignment, ...]:
+        """Reassignments that the brokers reported in the last finished look."""
+        cycle = self._state().cycle
+        return () if cycle is None else cycle.observation.reassignments
+
+    def copies(self) -> tuple[ReplicaProgress, ...]:
+        """Replicas that were being copied in the last finished look; rates are known from a second look on."""
+        self.look()
+        with self._lock:
+            return self._copies.of(one.id for one in self.moves())
+
+    def _finished(self, cycle: Cycle, planned: Cycle | None) -> FinishedLook:
+        proposals = () if planned is None else planned.proposals
+        evaluation = StageEvaluation(
+            limits=cycle.limits,
+            before=cycle.before,
+            snapshot=cycle.snapshot,
+            detection=cycle.detection,
+            plan=None if planned is None else planned.plan,
+            proposals=proposals,
+            took_ms=cycle.took_ms,
+            rates=_rates(cycle),
+            agent=self._report(cycle),
+        )
+        return FinishedLook(
+            cycle=cycle.number,
+            look=cycle.look,
+            taken_ms=cycle.snapshot.taken_ms,
+            evaluation=evaluation,
+            verdicts={} if planned is None else {one.proposal_id: one for one in planned.verdicts},
+            planned_ms=None if planned is None else planned.snapshot.taken_ms,
+        )
+
+    def _report(self, cycle: Cycle) -> AgentDocument:
+        """What this agent says of itself, as its telemetry does."""
+        agent, acting = self._identity, cycle.acting
+        return {
+            "name": agent.agent,
+            "host": agent.host,
+            "mode": cycle.limits.mode.value,
+            "leads": None if acting is None else acting.leads,
+            "acting": [] if acting is None else [*acting.reasons, *filter(None, (acting.waits,)), *acting.notices],
+            "age_ms": 0,
+            "pid": agent.pid,
+            "others": [],
+        }
+
+    def _records(self) -> JournalRecords:
+        try:
+            return JournalRecords(self._read_journal(), self._journal_name)
+        except NoJournalError as error:
+            return JournalRecords({}, "none", why=f"{error.what}; no agent in mode execute has run here")
+        except RackwiseError as error:
+            return JournalRecords({}, "not readable", known=False, why=f"{error.what}: {error.why}")
+
+
+def _rates(cycle: Cycle) -> RateMeasurement:
+    """This agent measured them, between its looks."""
+    bases: tuple[Any, ...] = cycle.before.rate_bases
+    seconds = (cycle.snapshot.monotonic_ms - bases[0].monotonic_ms) / 1_000 if bases else None
+    measured = RateMeasurement(RateSource.AGENT, seconds, cycle.look, 0, remedy="the next look measures them")
+    return judged(measured, cycle.snapshot)

@@ -1,0 +1,1 @@
+"""The HTTP API of the running agent: the documents of the command line, as JSON."""

@@ -1,0 +1,147 @@
+"""Lists in pages: search, sort, and a cursor that names the last row sent. Pure; the work is bounded by the rows.
+
+A cursor goes on after the row that it names. Within one look no row comes twice and none is missed; in a newer look the
+page begins after the same row wherever that is now, and where the row is gone, at the same place of the list.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import Query
+
+from agent.web.api.problems import ApiProblem
+
+MOST_ROWS = 1_000
+ROWS = 100
+_LONGEST = 2_000
+"""Characters of a search or a cursor."""
+_BEGIN_AGAIN = "Ask again without a cursor, or with the search and sort that it was given for."
+
+Row = Mapping[str, Any]
+Identity = Callable[[Row], str]
+
+
+class ListKind(NamedTuple):
+    """How rows of one kind are told apart, searched and sorted."""
+
+    identity: tuple[str, ...]
+    """Fields that no two rows share."""
+    searched: tuple[str, ...]
+    """Fields in which a search looks; texts, lists of texts, or null."""
+    sorted_by: tuple[str, ...]
+    """Fields that may be sorted by; null comes last, both ways."""
+
+
+class ListQuery(NamedTuple):
+    """What a request for a list asks for."""
+
+    limit: int
+    cursor: str | None
+    q: str
+    sort: str
+
+    @property
+    def digest(self) -> str:
+        """What a cursor was given for."""
+        return f"{self.sort}\n{self.q}"
+
+
+class RowPage(NamedTuple):
+    """One page."""
+
+    rows: list[Row]
+    total: int
+    """Rows that the search found, on all pages."""
+    next: str | None
+    """The cursor of the following page; None on the last one."""
+
+
+def list_query(
+    limit: Annotated[int, Query(ge=1, le=MOST_ROWS, description="Rows of the page.")] = ROWS,
+    cursor: Annotated[
+        str | None, Query(max_length=_LONGEST, description="Field `next` of the page before; opaque.")
+    ] = None,
+    q: Annotated[
+        str, Query(max_length=_LONGEST, description="Only rows with this text in their names, whatever the case.")
+    ] = "",
+    sort: Annotated[
+        str, Query(max_length=100, description="Field to sort by; with - before it, descending. Null comes last.")
+    ] = "",
+) -> ListQuery:
+    """The parameters that every list has."""
+    return ListQuery(limit, cursor, q, sort)
+
+
+def page_of(rows: Sequence[Row], kind: ListKind, query: ListQuery, cycle: int) -> RowPage:
+    """The page that was asked for. Raises `ApiProblem` for a field that is no sort, and a cursor that is none."""
+    found = _sorted(_searched(rows, kind, query.q), kind, query.sort)
+    begin = 0 if query.cursor is None else _after(found, kind, query, cycle)
+    page = list(found[begin : begin + query.limit])
+    end = begin + len(page)
+    more = end < len(found) and page
+    return RowPage(page, len(found), _cursor(query, cycle, end, _identity(page[-1], kind)) if more else None)
+
+
+def _searched(rows: Sequence[Row], kind: ListKind, text: str) -> Sequence[Row]:
+    wanted = text.casefold()
+    return rows if not wanted else [row for row in rows if any(_holds(row.get(name), wanted) for name in kind.searched)]
+
+
+def _holds(value: object, wanted: str) -> bool:
+    if isinstance(value, list | tuple):
+        return any(_holds(one, wanted) for one in value)
+    if isinstance(value, Mapping):
+        return any(_holds(one, wanted) for one in value.values())
+    return value is not None and wanted in str(value).casefold()
+
+
+def _sorted(rows: Sequence[Row], kind: ListKind, sort: str) -> Sequence[Row]:
+    if not sort:
+        return rows
+    name = sort.removeprefix("-")
+    if name not in kind.sorted_by:
+        todo = f"Sort by one of: {', '.join(kind.sorted_by)}"
+        raise ApiProblem(422, f"sort: {name[:100]!r} is no field to sort by", todo=todo)
+    known = [row for row in rows if row.get(name) is not None]
+    unknown = [row for row in rows if row.get(name) is None]
+    known.sort(key=lambda row: row[name], reverse=sort.startswith("-"))
+    return known + unknown
+
+
+def _identity(row: Row, kind: ListKind) -> str:
+    return json.dumps([row.get(name) for name in kind.identity], default=str)
+
+
+def _cursor(query: ListQuery, cycle: int, end: int, last: str) -> str:
+    text = json.dumps([cycle, end, last, query.digest], separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _after(rows: Sequence[Row], kind: ListKind, query: ListQuery, cycle: int) -> int:
+    """Where the page of a cursor begins."""
+    made, end, last = _read_cursor(query)
+    if made == cycle:
+        return min(end, len(rows))
+    place = next((at for at, row in enumerate(rows, 1) if _identity(row, kind) == last), None)
+    return min(end, len(rows)) if place is None else place
+
+
+def _read_cursor(query: ListQuery) -> tuple[int, int, str]:
+    given = query.cursor or ""
+    try:
+        text = base64.b64decode(given + "=" * (-len(given) % 4), b"-_", validate=True)
+        found = json.loads(text)
+    except (binascii.Error, ValueError, RecursionError):
+        raise ApiProblem(422, "cursor: it is none of this API", todo=_BEGIN_AGAIN) from None
+    match found:
+        case [int(made), int(end), str(last), str(digest)] if end >= 0:
+            if digest != query.digest:
+                raise ApiProblem(422, "cursor: it is of another search or sort", todo=_BEGIN_AGAIN)
+            return made, end, last
+        case _:
+            raise ApiProblem(422, "cursor: it is none of this API", todo=_BEGIN_AGAIN)

@@ -1,0 +1,124 @@
+"""Errors of the API as RFC 9457 problems: type, title, status, detail, and what to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, NotRequired
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from typing_extensions import TypedDict
+
+from agent.errors import RackwiseError, RetryableFailure
+
+HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+CONTENT_TYPE = "application/problem+json"
+_TODO = {
+    404: "List the routes: GET /api/v1/openapi.json",
+    405: "Use one of the methods that the Allow header names.",
+}
+
+
+class ProblemDocument(TypedDict):
+    """Why a request was not answered (RFC 9457)."""
+
+    type: str
+    """``about:blank``, or a name of the kind of problem."""
+    title: str
+    status: int
+    detail: str
+    todo: NotRequired[str]
+    """What to do about it."""
+
+
+NO_LOOK: dict[int | str, dict[str, Any]] = {
+    503: {"model": ProblemDocument, "description": "No look has succeeded yet, or a part of it is missing."}
+}
+NOT_FOUND: dict[int | str, dict[str, Any]] = {404: {"model": ProblemDocument, "description": "There is none."}}
+EVERYWHERE: dict[int | str, dict[str, Any]] = {
+    422: {"model": ProblemDocument, "description": "A parameter cannot be read."},
+    "default": {"model": ProblemDocument, "description": "The request is not answered."},
+}
+
+
+class ApiProblem(Exception):  # noqa: N818 the RFC's word
+    """A request that is not answered, with its sentences."""
+
+    def __init__(
+        self, status: int, detail: str, *, todo: str = "", kind: str = "about:blank", retry_after_s: int | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.todo, self.kind = status, detail, todo, kind
+        self.headers = {} if retry_after_s is None else {"retry-after": str(retry_after_s)}
+
+
+def no_look_yet() -> ApiProblem:
+    """The problem before the first look: it passes by itself."""
+    return ApiProblem(
+        503,
+        "no look at the cluster has succeeded yet",
+        todo="Ask again in a few seconds; GET /readyz says what keeps the agent from looking.",
+        kind="urn:rackwise:problem:no-look",
+        retry_after_s=2,
+    )
+
+
+def of_error(error: RackwiseError) -> ApiProblem:
+    """The problem of something that is not in the look: it does not exist, or its part was not read."""
+    status, after_s = (503, 10) if isinstance(error, RetryableFailure) else (404, None)
+    detail = f"{error.what}: {error.why}" if error.why else error.what
+    return ApiProblem(status, detail, todo=error.todo, retry_after_s=after_s)
+
+
+def response_of(problem: ApiProblem, headers: Mapping[str, str] | None = None) -> Response:
+    """The problem as an answer."""
+    document: ProblemDocument = {
+        "type": problem.kind,
+        "title": HTTPStatus(problem.status).phrase,
+        "status": problem.status,
+        "detail": problem.detail,
+    }
+    if problem.todo:
+        document["todo"] = problem.todo
+    body = json.dumps(document).encode()
+    return Response(
+        body, problem.status, {**HEADERS, **(headers or {}), **problem.headers, "content-type": CONTENT_TYPE}
+    )
+
+
+def answer_problems(app: FastAPI) -> None:
+    """Every error of the application becomes a problem."""
+
+    def of_api(_request: Request, error: Exception) -> Response:
+        return response_of(error) if isinstance(error, ApiProblem) else _unexpected()
+
+    def of_http(_request: Request, error: Exception) -> Response:
+        if not isinstance(error, HTTPException):
+            return _unexpected()
+        detail = str(error.detail) if error.status_code != 404 else "there is no such route"
+        return response_of(ApiProblem(error.status_code, detail, todo=_TODO.get(error.status_code, "")), error.headers)
+
+    def of_values(_request: Request, error: Exception) -> Response:
+        mistakes = error.errors() if isinstance(error, RequestValidationError) else ()
+        detail = "; ".join(_mistake(one) for one in mistakes) or "a value cannot be read"
+        return response_of(ApiProblem(422, detail, todo="See the parameters: GET /api/v1/openapi.json"))
+
+    app.add_exception_handler(ApiProblem, of_api)
+    app.add_exception_handler(HTTPException, of_http)
+    app.add_exception_handler(RequestValidationError, of_values)
+    app.add_exception_handler(Exception, lambda _request, _error: _unexpected())
+
+
+def _mistake(error: Mapping[str, Any]) -> str:
+    """``limit: Input should be less than or equal to 1000``; never the value, which anybody may have sent."""
+    where = ".".join(str(part) for part in error.get("loc", ())[1:])
+    return f"{where}: {error.get('msg', 'it cannot be read')}" if where else str(error.get("msg", ""))
+
+
+def _unexpected() -> Response:
+    return response_of(
+        ApiProblem(500, "the agent failed to answer", todo="See the agent's log for the error, and report it.")
+    )

@@ -1,0 +1,27 @@
+"""The OpenAPI document of the API in docs/schemas/openapi.json. Write it anew: make schemas"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from agent.values.clock import system_clock
+from agent.web.api.application import make_api
+from tests.web.api.agents import view_of
+
+FILE = Path(__file__).parents[2] / "docs" / "schemas" / "openapi.json"
+
+
+def openapi() -> dict[str, Any]:
+    """The document that a running agent answers at /api/v1/openapi.json."""
+    return make_api(view_of(None), system_clock).openapi()
+
+
+def openapi_text() -> str:
+    """The text of the committed file."""
+    return json.dumps(openapi(), indent=2, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(openapi_text())

@@ -1,0 +1,116 @@
+"""The API: the command line's documents, their age, 304 for what the client has, and problems instead of errors."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from fastapi import FastAPI, Request
+
+from agent.documents.status import status_document
+from agent.values.clock import ClockReading
+from agent.web.api.application import make_api
+from agent.web.api.problems import ApiProblem
+from agent.web.api.segments import segment_of
+from tests.builders import an_observation, reader
+from tests.cli.documents import a_cluster
+from tests.web.api.agents import cycle_of, view_of
+from tests.web.api.servers import client_of
+
+CYCLE = cycle_of(a_cluster().at())
+NOW = ClockReading(CYCLE.snapshot.taken_ms + 2_500, CYCLE.snapshot.monotonic_ms + 2_500)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[httpx.Client]:
+    with client_of(view_of(CYCLE), NOW) as client:
+        yield client
+
+
+def test_the_cluster_is_the_document_of_status(client: httpx.Client) -> None:
+    evaluation = view_of(CYCLE).evaluation()
+    assert evaluation is not None
+    answer = client.get("/api/v1/cluster")
+    assert answer.status_code == 200
+    assert answer.json() == json.loads(json.dumps(status_document(evaluation)))
+
+
+def test_every_answer_names_its_look_and_its_age(client: httpx.Client) -> None:
+    headers = client.get("/api/v1/cluster").headers
+    assert (headers["rackwise-look"], headers["rackwise-cycle"]) == ("look-1", "1")
+    assert (headers["rackwise-taken-ms"], headers["rackwise-age-ms"]) == (str(CYCLE.snapshot.taken_ms), "2500")
+
+
+@pytest.mark.parametrize("given", ["{}", "W/{}", '"other", {}', "*"])
+def test_what_the_client_has_is_not_sent_again(client: httpx.Client, given: str) -> None:
+    etag = client.get("/api/v1/cluster").headers["etag"]
+    again = client.get("/api/v1/cluster", headers={"if-none-match": given.format(etag)})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", etag)
+
+
+def test_before_the_first_look_the_answer_says_when_to_ask_again() -> None:
+    with client_of(view_of(None)) as client:
+        answer = client.get("/api/v1/cluster")
+    assert (answer.status_code, answer.headers["content-type"]) == (503, "application/problem+json")
+    assert answer.headers["retry-after"] == "2"
+    problem = answer.json()
+    assert (problem["status"], problem["title"]) == (503, "Service Unavailable")
+    assert problem["detail"] == "no look at the cluster has succeeded yet"
+    assert problem["todo"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/api/v1/nothing", 404), ("POST", "/api/v1/cluster", 405), ("DELETE", "/api/v1/cluster", 405)],
+)
+def test_what_is_not_there_is_a_problem(client: httpx.Client, method: str, path: str, status: int) -> None:
+    answer = client.request(method, path)
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    assert answer.json()["status"] == status
+    assert answer.json()["todo"]
+
+
+def test_health_is_answered_beside_the_api(client: httpx.Client) -> None:
+    assert client.get("/livez").status_code == 200
+    assert client.get("/readyz").status_code == 200
+    assert client.get("/nothing").status_code == 404
+
+
+def test_an_unknown_host_is_refused_by_the_api_too(client: httpx.Client) -> None:
+    assert client.get("/api/v1/cluster", headers={"host": "evil.example"}).status_code == 421
+
+
+NAMES = ["a/b", "a/tasks", "...", "%2F", "a b+c", "\u202ename", "<script>", "grün", "x" * 249, "?q=1", "#", "\ud800"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_name_of_any_characters_can_be_asked_for(name: str) -> None:
+    world = an_observation(a=(1,), b=(2,)).topic("t", (1, 2))
+    world.group(name, reader("c-1", "a", "t-0"))
+    with client_of(view_of(cycle_of(world.at()))) as client:
+        path = f"/api/v1/groups/{segment_of(name)}"
+        assert client.get(path).json()["group"] == name
+        assert client.get(f"{path}/tasks").json() == {"items": [], "total": 0, "next": None}
+
+
+def test_every_route_has_the_dependency_of_who_may_view() -> None:
+    asked: list[str] = []
+
+    def refuse(request: Request) -> None:
+        asked.append(request.url.path)
+        raise ApiProblem(401, "sign in", todo="Send a token.")
+
+    api = make_api(view_of(CYCLE), lambda: NOW, may_view=refuse)
+    paths = list(api.openapi()["paths"])
+    for path in paths:
+        answer = asyncio.run(_asked(api, path.replace("{", "").replace("}", "") + "?subject=x"))
+        assert (answer.status_code, answer.json()["detail"]) == (401, "sign in"), path
+    assert len(asked) == len(paths) > 15
+
+
+async def _asked(api: FastAPI, path: str) -> httpx.Response:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(api), base_url="http://localhost") as client:
+        return await client.get(path)

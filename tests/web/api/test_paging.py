@@ -1,0 +1,100 @@
+"""Pages of a list: nothing twice and nothing missed within one look, searches and sorts, and cursors that are none."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from agent.web.api.paging import ListKind, ListQuery, page_of
+from agent.web.api.problems import ApiProblem
+
+KIND = ListKind(("name",), ("name", "tags"), ("name", "size"))
+ROWS: list[dict[str, Any]] = [
+    {"name": f"g-{number:03}", "size": None if number % 7 == 0 else number % 5, "tags": [f"t{number % 3}"]}
+    for number in range(100)
+]
+
+
+def asked(limit: int = 10, cursor: str | None = None, q: str = "", sort: str = "") -> ListQuery:
+    return ListQuery(limit, cursor, q, sort)
+
+
+def walk(rows: list[dict[str, Any]], q: str = "", sort: str = "", limit: int = 7) -> list[str]:
+    names: list[str] = []
+    cursor = None
+    while True:
+        page = page_of(rows, KIND, asked(limit, cursor, q, sort), 1)
+        names += [row["name"] for row in page.rows]
+        cursor = page.next
+        if cursor is None:
+            return names
+
+
+@pytest.mark.parametrize("limit", [1, 7, 100, 1_000])
+@pytest.mark.parametrize("sort", ["", "name", "-name", "size", "-size"])
+def test_the_pages_of_one_look_are_the_whole_list(sort: str, limit: int) -> None:
+    names = walk(ROWS, sort=sort, limit=limit)
+    assert sorted(names) == [row["name"] for row in ROWS]
+
+
+@pytest.mark.parametrize("sort", ["size", "-size"])
+def test_what_is_unknown_comes_last_both_ways(sort: str) -> None:
+    sizes = [next(row["size"] for row in ROWS if row["name"] == name) for name in walk(ROWS, sort=sort)]
+    known = [size for size in sizes if size is not None]
+    assert sizes == [*known, *[None] * (len(sizes) - len(known))]
+    assert known == sorted(known, reverse=sort.startswith("-"))
+
+
+@pytest.mark.parametrize(("q", "number"), [("G-09", 10), ("t1", 33), ("nothing", 0), ("", 100)])
+def test_a_search_is_of_any_case_and_also_in_lists(q: str, number: int) -> None:
+    page = page_of(ROWS, KIND, asked(5, q=q), 1)
+    assert (page.total, len(walk(ROWS, q=q))) == (number, number)
+
+
+def test_in_a_newer_look_a_page_begins_after_the_same_row() -> None:
+    first = page_of(ROWS, KIND, asked(10, sort="name"), 1)
+    newer = [{"name": "a-new", "size": 1, "tags": []}, *ROWS]
+    page = page_of(newer, KIND, asked(10, first.next, sort="name"), 2)
+    assert [row["name"] for row in page.rows][:2] == ["g-010", "g-011"]
+
+
+def test_where_the_row_is_gone_a_page_begins_at_the_same_place() -> None:
+    first = page_of(ROWS, KIND, asked(10, sort="name"), 1)
+    newer = [row for row in ROWS if row["name"] != "g-009"]
+    page = page_of(newer, KIND, asked(10, first.next, sort="name"), 2)
+    assert page.rows[0]["name"] == "g-011"
+    assert page_of(ROWS[:3], KIND, asked(10, first.next, sort="name"), 2).rows == []
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    ["", "x", "e30", "W10", "AAAA", "=", "%00", "é", "[" * 500, "W1tbW1tbXQ", "WzEsLTUsIngiLCIiXQ", "WzEsMiwzLDRd"],
+)
+def test_a_cursor_that_is_none_is_a_problem(cursor: str) -> None:
+    with pytest.raises(ApiProblem) as raised:
+        page_of(ROWS, KIND, asked(cursor=cursor), 1)
+    assert raised.value.status == 422
+
+
+def test_a_cursor_of_another_search_or_sort_is_a_problem() -> None:
+    cursor = page_of(ROWS, KIND, asked(sort="name"), 1).next
+    for query in (asked(cursor=cursor), asked(cursor=cursor, sort="-name"), asked(cursor=cursor, sort="name", q="g")):
+        with pytest.raises(ApiProblem, match="another search or sort"):
+            page_of(ROWS, KIND, query, 1)
+
+
+@pytest.mark.parametrize("sort", ["tags", "--name", "-", "__class__", "name desc"])
+def test_only_named_fields_can_be_sorted_by(sort: str) -> None:
+    with pytest.raises(ApiProblem) as raised:
+        page_of(ROWS, KIND, asked(sort=sort), 1)
+    assert (raised.value.status, raised.value.todo) == (422, "Sort by one of: name, size")
+
+
+def test_a_page_of_ten_thousand_rows_is_quick() -> None:
+    many = [{"name": f"group-{number:05}", "size": number % 97, "tags": ["a"]} for number in range(10_000)]
+    began = time.perf_counter()
+    for sort in ("name", "-size"):
+        page_of(many, KIND, asked(100, q="group-0", sort=sort), 1)
+    assert (time.perf_counter() - began) / 2 < 0.25
