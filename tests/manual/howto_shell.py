@@ -17,7 +17,8 @@ from testbed.cluster.spec import DEFAULT_VERSION
 from tests.command import ROOT, environment
 from tests.manual.howto_blocks import HowToBlock
 
-WITHIN_S = 90.0
+WITHIN_S, DRILLED_S = 90.0, 400.0
+"""Of a block, and of one that is drilled."""
 _PAUSE_S = 1.0
 KAFKA_TOOLS = {
     "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
@@ -42,7 +43,7 @@ class HowToShell:
     """A bash of its own, with rackwise and Kafka's tools in its path, in a folder of its own."""
 
     def __init__(self, folder: Path, tools: Path, variables: Mapping[str, str]) -> None:
-        self._folder, self._steps = folder, 0
+        self._folder, self._steps, self._last = folder, 0, ""
         folder.mkdir(parents=True, exist_ok=True)
         path = f"{tools}{os.pathsep}{os.environ['PATH']}"
         self._process = subprocess.Popen(
@@ -53,9 +54,9 @@ class HowToShell:
 
     def run(self, block: HowToBlock) -> None:
         """Run a block; fails with its output where it does not come to what its mark says."""
-        until = time.monotonic() + WITHIN_S
+        until = time.monotonic() + (DRILLED_S if block.drilled else WITHIN_S)
         while True:
-            output, failed = self._once(block.text, until)
+            output, failed = self._once(block.text, until + WITHIN_S)
             wanted = [text for text in block.texts("until") if text not in output]
             if not wanted and not (failed and block.texts("until") and not block.may_fail):
                 break
@@ -87,10 +88,16 @@ class HowToShell:
         self._process.stdin.write(f"source {step} > {out} 2>&1 < /dev/null; touch {done}\n")
         self._process.stdin.flush()
         while not done.exists():
-            assert self._process.poll() is None, f"the shell ended: {text}\n{out.read_text()}"
-            assert time.monotonic() < until, f"it does not end: {text}\n{out.read_text()}"
+            assert self._process.poll() is None, f"the shell ended: {text}\n{_text(out)}"
+            assert time.monotonic() < until, f"it does not end: {text}\n{_text(out)}\nbefore: {self._last}"
             time.sleep(0.05)
-        return out.read_text(), failed.read_text() if failed.exists() else ""
+        self._last = _text(out)
+        return self._last, _text(failed)
+
+
+def _text(file: Path) -> str:
+    """What is in it; nothing where it is not there yet."""
+    return file.read_text() if file.exists() else ""
 
 
 def make_tools(folder: Path) -> Path:

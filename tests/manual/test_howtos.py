@@ -100,6 +100,7 @@ def growing(facts: ClusterFacts) -> WorkloadPlan:
 
 
 @pytest.mark.drill
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("document", [GROW, FLEET])
 def test_a_how_to_that_takes_minutes_runs_as_it_is_written(
     cluster_factory: ClusterFactory, tools: Path, tmp_path: Path, document: str
