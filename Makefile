@@ -103,6 +103,10 @@ schemas: venv ## write the schemas of topics and of what commands print anew (do
 	$(BIN)/python -m tests.docs.documents
 	$(BIN)/python -m tests.docs.openapi
 
+.PHONY: assets
+assets: venv ## fetch the browser libraries of the page by npm, as pinned in agent/web/page/static/vendor/vendor.lock.json
+	$(BIN)/python -m tests.web.page.fetch_assets
+
 .PHONY: dashboards
 dashboards: venv ## write the Grafana dashboards anew (deploy/grafana/dashboards)
 	$(BIN)/python -m deploy.grafana.generate
@@ -148,7 +152,8 @@ mutants: venv ## mutants of what acts, against its tests (MUTANTS, default 600; 
 .PHONY: lock
 lock: venv ## resolve the lock files anew
 	@# universal: one file for every supported Python; hashes only, no index named
-	for f in requirements "requirements-dev --extra dev --extra spark" "requirements-spark --extra spark" "requirements-fuzz --extra fuzz" \
+	for f in requirements "requirements-notify --extra notify" \
+	    "requirements-dev --extra dev --extra notify --extra spark" "requirements-spark --extra spark" "requirements-fuzz --extra fuzz" \
 	    "requirements-mutants --extra mutants --extra dev"; do \
 	  set -- $$f; out=$$1; shift; \
 	  $(BIN)/uv pip compile -q pyproject.toml "$$@" --universal --generate-hashes --no-header \
