@@ -15,6 +15,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from agent.values.clock import Clock
+from agent.values.number_format import counted
 from agent.web.access.refusals import AccessRefused
 from agent.web.agent_view import AgentView
 from agent.web.page import findings, group_page, groups, overview, rack_map, warmups
@@ -69,7 +70,12 @@ def _made(  # noqa: PLR0917 (a view, the agent behind it, and a request)
 ) -> Response:
     documents, afterwards = looks.now()
     asked = PageRequest(request, agent, clock, documents, form)
-    answer = _no_look(asked) if documents is None and view.needs_look else _answered(view, asked)
+    if documents is None and view.needs_look:
+        answer = _no_look(asked)
+    elif documents is not None and view.is_of_all and not documents.are_made and "format" not in asked.query:
+        answer = _not_made(asked)
+    else:
+        answer = _answered(view, asked)
     if afterwards is not None:
         answer.background = BackgroundTask(afterwards)
     return answer
@@ -87,6 +93,12 @@ def _answered(view: PageView, asked: PageRequest) -> Response:
         )
         what = "This view could not be made. The agent goes on, and so do the other views."
         return asked.problem(500, "Failed", what, "The agent's log has the error (page_failed): please report it.")
+
+
+def _not_made(asked: PageRequest) -> Response:
+    """For a moment, where no page was asked for lately and there are very many groups."""
+    groups = counted(len(asked.look.snapshot.groups), "group")
+    return asked.page("preparing.html", "One moment", sentence=f"The figures of {groups} are being made.")
 
 
 def _no_look(asked: PageRequest) -> Response:

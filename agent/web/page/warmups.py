@@ -243,7 +243,7 @@ def _warmups_table(rows: Sequence[Any]) -> TableSource:
                 lambda row: TableCell(f"{row['acceptable_recovery_lag']:,}"),
                 _of("acceptable_recovery_lag"),
                 is_number=True,
-                hint="acceptable.recovery.lag",
+                hint="the lag from which a copy counts as caught up",
             ),
             TableColumn(
                 "rate_records_per_s",
