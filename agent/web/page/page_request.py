@@ -16,6 +16,7 @@ from agent.simulate.evaluation import StageEvaluation
 from agent.values.clock import Clock
 from agent.values.number_format import lasted
 from agent.web.agent_view import AgentView, FinishedLook
+from agent.web.commands import CommandDesk
 from agent.web.loop_state import LoopState
 from agent.web.page.environment import address, rendered
 from agent.web.page.look_documents import LookDocuments
@@ -80,6 +81,8 @@ class PageRequest:
     """Those of the look that is shown; None before the first."""
     form: Mapping[str, str] = field(default_factory=dict)
     """The fields of a form that was sent; of one that is named twice, the last."""
+    desk: CommandDesk | None = None
+    """Where commands are sent; None where this server takes none."""
 
     @cached_property
     def query(self) -> Mapping[str, str]:

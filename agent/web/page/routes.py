@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 import structlog
@@ -18,9 +19,11 @@ from agent.values.clock import Clock
 from agent.values.number_format import counted
 from agent.web.access.refusals import AccessRefused
 from agent.web.agent_view import AgentView
+from agent.web.commands import CommandDesk
 from agent.web.page import findings, group_page, groups, overview, rack_map, warmups
 from agent.web.page.assets import PREFIX, static_answer
 from agent.web.page.look_documents import Preparation, ShownLooks
+from agent.web.page.operating_views import OPERATING_VIEWS
 from agent.web.page.page_documents import shared_checks, shared_findings, shared_groups, shared_money, shared_racks
 from agent.web.page.page_request import PageRequest, PageView, stale_after_ms, theme_answer
 
@@ -31,6 +34,7 @@ VIEWS: tuple[PageView, ...] = (
     *group_page.VIEWS,
     *warmups.VIEWS,
     *findings.VIEWS,
+    *OPERATING_VIEWS,
 )
 """Every view, each from the module of its name."""
 
@@ -48,28 +52,41 @@ PREPARATIONS: tuple[Preparation, ...] = (
 """What views need, made before a new look is shown."""
 
 
-def page_routes(agent: AgentView, clock: Clock, views: Sequence[PageView] = VIEWS) -> list[BaseRoute]:
-    """The routes of all views, of the files that they use, and of the switch between light and dark."""
+def page_routes(
+    agent: AgentView, clock: Clock, views: Sequence[PageView] = VIEWS, desk: CommandDesk | None = None
+) -> list[BaseRoute]:
+    """The routes of all views, of the files that they use, and of the switch between light and dark.
+
+    ``desk`` takes the commands of forms; without one none is sent.
+    """
     looks = ShownLooks(agent, PREPARATIONS, stale_after_ms(agent))
     routes: list[BaseRoute] = [
-        Route(view.path, partial(_answer, view, agent, looks, clock), methods=list(view.methods)) for view in views
+        Route(view.path, partial(_answer, view, PageAgent(agent, looks, clock, desk)), methods=list(view.methods))
+        for view in views
     ]
     routes.append(Route(f"{PREFIX}/{{digest}}/{{name:path}}", static_answer, methods=["GET"]))
     routes.append(Route("/theme", theme_answer, methods=["GET"]))
     return routes
 
 
-async def _answer(view: PageView, agent: AgentView, looks: ShownLooks, clock: Clock, request: Request) -> Response:
+class PageAgent(NamedTuple):
+    """What every view has of its agent."""
+
+    agent: AgentView
+    looks: ShownLooks
+    clock: Clock
+    desk: CommandDesk | None
+
+
+async def _answer(view: PageView, of: PageAgent, request: Request) -> Response:
     """The view's answer, made in a thread: the server's own thread waits for no look."""
     form = {} if request.method != "POST" else await _fields(request)
-    return await run_in_threadpool(_made, view, agent, looks, clock, request, form)
+    return await run_in_threadpool(_made, view, of, request, form)
 
 
-def _made(  # noqa: PLR0917 (a view, the agent behind it, and a request)
-    view: PageView, agent: AgentView, looks: ShownLooks, clock: Clock, request: Request, form: dict[str, str]
-) -> Response:
-    documents, afterwards = looks.now()
-    asked = PageRequest(request, agent, clock, documents, form)
+def _made(view: PageView, of: PageAgent, request: Request, form: dict[str, str]) -> Response:
+    documents, afterwards = of.looks.now()
+    asked = PageRequest(request, of.agent, of.clock, documents, form, of.desk)
     if documents is None and view.needs_look:
         answer = _no_look(asked)
     elif documents is not None and view.is_of_all and not documents.are_made and "format" not in asked.query:

@@ -66,4 +66,6 @@ def hatching(name: str) -> Markup:
 
 
 def _written(value: str | float) -> str:
+    if isinstance(value, Markup):  # a path of many points is not shortened
+        return str(value)
     return number(value) if isinstance(value, float) else str(escape(shortened(str(value))))
