@@ -92,6 +92,7 @@ def simulate(
     Options of changes may be repeated and combined. Nothing is changed in the cluster or published.
     """
     from agent.documents.simulation import simulation_to_json
+    from agent.documents.status import look_document
     from agent.simulate.simulate import simulate as simulated
     from agent.simulate.what_if import RemoveBroker, RemoveRack
     from agent.values.cycle import figures_rest_on
@@ -103,7 +104,9 @@ def simulate(
     changes += [*_places(add_rack, add_broker), *_replicas(add_replica, remove_replica, replication_factor)]
     seen = session.replayed(replay) if replay is not None else session.look(options.settings(source), planning=False)
     simulation = simulated(seen.snapshot, seen.before, seen.limits, tuple(changes))
-    nothing = session.none_of("no group is affected", seen, ObservationPart.GROUPS, ObservationPart.TOPICS)
+    nothing = session.none_of(
+        "no group is affected", look_document(seen), ObservationPart.GROUPS, ObservationPart.TOPICS
+    )
     _show(simulation_to_json(simulation, seen.limits), seen.limits, output, nothing, every=every)
     figures = figures_rest_on(simulation.proposals)
     if figures is not None and chosen(output) is OutputFormat.TABLE:
@@ -118,6 +121,7 @@ def _show(
     from agent.cli.plan import BY
     from agent.cli.tables import with_money
     from agent.values.number_format import counted
+    from agent.values.rates import is_priced
 
     form = chosen(output)
     if form is OutputFormat.CSV:
@@ -145,7 +149,11 @@ def _show(
     changed = [row for row in document["proposals"] if row["change"] != "unchanged"]
     tables: tuple[tuple[str, Sequence[Mapping[str, Any]], tuple[str, ...]], ...] = (
         ("findings", found, ("change", "severity", "finding", "subject", "sentence")),
-        ("cost of the added replicas", [_copies_cells(row) for row in document["copies"]], with_money(_COPIES, limits)),
+        (
+            "cost of the added replicas",
+            [_copies_cells(row) for row in document["copies"]],
+            with_money(_COPIES, priced=is_priced(limits)),
+        ),
         ("proposals after the changes", changed, ("change", "kind", "subject", "sentence")),
         ("losing a rack", [_loss_cells(row) for row in document["racks"]], ("rack", "now", "then")),
     )

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError, KafkaException
 from agent.act.execute_mode import ExecuteMode
 from agent.act.lead.leadership import JournalLeadership, read_journal
 from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.act.own_files import journal_keys, people
+from agent.act.own_files import journal_keys, people, read_key_file
 from agent.daemon.daemon import AgentDaemon, LoopPace
 from agent.daemon.limits_from_settings import to_leadership_plan, to_limits, to_scope
 from agent.daemon.service_manager import ServiceManager
@@ -28,6 +28,8 @@ from agent.errors import PartialAnswer
 from agent.execute.commands.identity import CommandWitness
 from agent.journal.record_trust import JournalKey
 from agent.loop import CycleStages
+from agent.notify.notifier import AgentNotifier, LoopView, NotifierPace
+from agent.notify.targets import TargetAddress, addresses, outbox_limits, secrets_of
 from agent.observe.context import ObserverClients, ObserverState
 from agent.observe.observe_cluster import observe, reach_cluster
 from agent.record.librdkafka import refusal
@@ -50,6 +52,7 @@ from agent.web.access.tls import tls_context
 from agent.web.agent_view import AgentView
 from agent.web.app import WebServer, make_app
 from agent.web.commands import CommandDesk
+from agent.web.loop_state import LoopState
 from agent.web.metrics import SeriesCaps
 from config.load import LoadedSettings
 from config.logging import set_up_logging
@@ -66,21 +69,24 @@ _JOURNAL_MS = 3_000
 def run_agent(loaded: LoadedSettings, *, once: bool = False) -> int:
     """Run until a signal, or for one cycle; the exit code, 5 for a partial answer. Raises RackwiseError."""
     settings = loaded.settings
-    set_up_logging(level=settings.log.level, form=settings.log.format, secrets=loaded.secrets())
+    targets = addresses(settings.notify, read_key_file)
+    secrets = (*loaded.secrets(), *secrets_of(targets))
+    set_up_logging(level=settings.log.level, form=settings.log.format, secrets=secrets)
     with agent_of(settings) as agent:
         if once:
             cycle = agent.once()
             agent.close()
             return PARTIAL_EXIT if is_partial(cycle.snapshot) else 0
-        if not settings.http.enabled:
-            return agent.run()
-        with _web(loaded, agent) as server:
-            structlog.get_logger("rackwise").info(
-                "listening",
-                address=server.address,
-                sentence=f"health and metrics at {server.scheme}://{server.address}",
-            )
-            return agent.run(lambda: server.is_running)
+        with _notifier(settings, agent, targets):
+            if not settings.http.enabled:
+                return agent.run()
+            with _web(loaded, agent) as server:
+                structlog.get_logger("rackwise").info(
+                    "listening",
+                    address=server.address,
+                    sentence=f"health and metrics at {server.scheme}://{server.address}",
+                )
+                return agent.run(lambda: server.is_running)
 
 
 @contextmanager
@@ -196,6 +202,37 @@ def _own_topic(settings: Settings, topic: TopicSettings, name: str, partitions: 
     )
 
 
+def _notifier(
+    settings: Settings, agent: AgentDaemon, targets: Sequence[TargetAddress]
+) -> AbstractContextManager[object]:
+    """The notifier, not started; nothing where there is no target."""
+    if not targets:
+        return nullcontext()
+    from agent.notify.service import NotifyService  # noqa: PLC0415 it imports Apprise, which only targets need
+
+    notify = settings.notify
+    pace = NotifierPace(outbox_limits(notify), settings.process.stall_after_ms, notify.page)
+    return AgentNotifier(
+        [(one.target, NotifyService(one.target.name, one.url, notify.page)) for one in targets],
+        view=lambda: loop_view(agent.watch.state, agent.journal_now),
+        pace=pace,
+        clock=system_clock,
+        report=agent.watch.notified,
+    )
+
+
+def loop_view(state: LoopState, journal: Callable[[], JournalState | None]) -> LoopView:
+    """What notifications need of the loop's state."""
+    return LoopView(
+        cycle=state.cycle,
+        planned=state.planned,
+        silent_since_ms=(state.last_success or state.started).monotonic_ms,
+        failure=state.failure.sentence if state.failure is not None else "",
+        journal=journal,
+        stopping=state.stopping,
+    )
+
+
 def _web(loaded: LoadedSettings, agent: AgentDaemon) -> WebServer:
     settings = loaded.settings
     http = settings.http
@@ -207,9 +244,9 @@ def _web(loaded: LoadedSettings, agent: AgentDaemon) -> WebServer:
         caps=SeriesCaps(groups=settings.metrics.top_groups, tasks=settings.metrics.top_tasks),
         allowed_hosts=hosts_of(http),
         acting=agent.acting_now,
-        view=agent_view(loaded, agent),
-        desk=command_desk(settings, agent),
         gate=make_gate(http) if http.pages else None,
+        view=agent_view(loaded, agent) if http.pages else None,
+        desk=command_desk(settings, agent) if http.pages else None,
     )
     return WebServer(app, http.bind, http.port, tls=tls_context(http.tls))
 

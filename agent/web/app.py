@@ -218,8 +218,8 @@ def make_app(
     """The ASGI application. ``fresh_ms`` is how old the last look may be, ``stall_ms`` how long no cycle may end.
 
     ``acting`` returns the present state of mode execute, so a lost leadership shows before the next look. ``gate``
-    decides about access to the API, which reads ``view`` and sends commands over ``desk``, and to ``routes``; without
-    one there are health and metrics only.
+    decides about access to pages and API; without one the application is for health and metrics. ``view`` is read by
+    the API, which sends commands over ``desk``; without it there is none. ``routes`` are further pages.
     """
 
     def now() -> LoopState:

@@ -55,7 +55,7 @@ from agent.journal.record_trust import JournalKey
 from agent.values.journal import JournalState, JournalWrite
 from agent.values.limits import Limits
 from agent.values.proposal import Proposal
-from agent.values.reassignment import ReassignmentPlan, attempt, rollback_name, rolled_back_plan
+from agent.values.reassignment import PlanAttempt, ReassignmentPlan, attempt, rollback_name, rolled_back_plan
 from agent.values.typed_json import UnreadableError
 
 _PAUSING = (CommandVerb.PAUSE, CommandVerb.RESUME)
@@ -94,7 +94,7 @@ class CommandEffects(NamedTuple):
     words: tuple[ExecutorInput, ...] = ()
     look_now: bool = False
     """True when something was approved or resumed, so that the next planning need not be waited for."""
-    unheard: bool = False
+    unanswered: bool = False
     """True when a command that is to stop something waits for the first planning."""
 
 
@@ -132,9 +132,9 @@ def apply_commands(  # noqa: PLR0917 (what is commanded, then what it is judged 
         if answer_to(view, one.id) is not None:
             continue
         if not full and _must_wait(one, room, behind=waits):
-            waits, total = True, total._replace(unheard=total.unheard or stops_something((one,)))
+            waits, total = True, total._replace(unanswered=total.unanswered or stops_something((one,)))
             continue
-        command, result, signed_ms = _obey_one(one, room, people, witnesses)
+        command, result, signed_ms = _apply_one(one, room, people, witnesses)
         result = _writable(result, now_ms)
         answer = LeaderAnswer(result.done, result.sentence, now_ms, result.plan, result.unknown, signed_ms, result.todo)
         # The position stays before what waits.
@@ -228,7 +228,7 @@ def _words_again(name: str, asked: list[CommandAnswered], view: JournalState, va
         if command.verb is CommandVerb.ROLLBACK and attempt(name).of != attempt(command.proposal_id or "").of:
             continue  # the way back that was promised: it was accepted
         if command.verb is CommandVerb.ROLLBACK and _missed(plan, view):
-            if (way := _way(one, plan, rollback_name(name), view, valid_ms)) is not None:
+            if (way := _way(one, plan, PlanAttempt(rollback_name(name)), view, valid_ms)) is not None:
                 yield way
             continue
         command_again = CommandReceived(_WORDS[command.verb], name, command.who, command.id)
@@ -262,7 +262,7 @@ def _missed(plan: ReassignmentPlan, view: JournalState) -> bool:
 def _way_again(one: CommandAnswered, name: str, view: JournalState, valid_ms: int) -> PlanAccepted | None:
     """The way back that was promised, where it was not accepted yet."""
     plan = _forth(one, name, view)
-    return None if plan is None else _way(one, plan, name, view, valid_ms)
+    return None if plan is None else _way(one, plan, attempt(name), view, valid_ms)
 
 
 def _forth(one: CommandAnswered, name: str, view: JournalState) -> ReassignmentPlan | None:
@@ -272,13 +272,13 @@ def _forth(one: CommandAnswered, name: str, view: JournalState) -> ReassignmentP
 
 
 def _way(
-    one: CommandAnswered, plan: ReassignmentPlan, name: str, view: JournalState, valid_ms: int
+    one: CommandAnswered, plan: ReassignmentPlan, begins: PlanAttempt, view: JournalState, valid_ms: int
 ) -> PlanAccepted | None:
-    way = plan_commands.rollback_plan(plan, one.command, view, name, one.answer.at_ms + valid_ms)
+    way = plan_commands.rollback_plan(plan, one.command, view, begins, one.answer.at_ms + valid_ms)
     return PlanAccepted(way) if way.targets else None
 
 
-def _obey_one(
+def _apply_one(
     one: PendingCommand, room: CommandContext, people: OperatorKeys, witnesses: Sequence[JournalKey]
 ) -> tuple[OperatorCommand, CommandDecision, int | None]:
     """The command as it is written down, what it comes to, and the time that was signed."""

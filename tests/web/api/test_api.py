@@ -14,7 +14,7 @@ from agent.documents.status import status_document
 from agent.values.clock import ClockReading
 from agent.web.api.application import make_api
 from agent.web.api.problems import ApiProblem
-from agent.web.api.segments import segment_of
+from config.foreign_text import segment_of
 from tests.builders import an_observation, reader
 from tests.cli.documents import a_cluster
 from tests.web.api.agents import cycle_of, view_of
