@@ -259,7 +259,13 @@ CALLS = ThreadRule(
     "`CallFailed` becomes a gap",
     "is raised in the thread that waits for the calls",
 )
-THREADS = (LOOKS, ACTING, LEADERSHIP, LEASE, EXECUTOR, WEIGHTS, WEB, NOTIFICATIONS, CLOSING, CALLS)
+WHAT_IF = ThreadRule(
+    "rackwise-what-if",
+    "simulates the changes that a page asks for, one question at a time",
+    "`BadInput` and `PartialAnswer` are the answer",
+    "is logged, and the answer is that there is none",
+)
+THREADS = (LOOKS, ACTING, LEADERSHIP, LEASE, EXECUTOR, WEIGHTS, WEB, NOTIFICATIONS, CLOSING, CALLS, WHAT_IF)
 """Every kind of thread that an agent has beside the main thread, which waits for signals and for the memory ceiling."""
 
 

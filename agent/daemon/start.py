@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 import structlog
 from confluent_kafka import KafkaError, KafkaException
+from starlette.routing import BaseRoute
 
 from agent.act.execute_mode import ExecuteMode
 from agent.act.lead.leadership import JournalLeadership, read_journal
@@ -237,6 +238,7 @@ def loop_view(state: LoopState, journal: Callable[[], JournalState | None]) -> L
 def _web(loaded: LoadedSettings, agent: AgentDaemon) -> WebServer:
     settings = loaded.settings
     http = settings.http
+    view, desk = agent_view(loaded, agent), command_desk(settings, agent)
     app = make_app(
         lambda: agent.watch.state,
         system_clock,
@@ -245,12 +247,19 @@ def _web(loaded: LoadedSettings, agent: AgentDaemon) -> WebServer:
         caps=SeriesCaps(groups=settings.metrics.top_groups, tasks=settings.metrics.top_tasks),
         allowed_hosts=hosts_of(http),
         acting=agent.acting_now,
+        view=view,
+        desk=desk,
         gate=make_gate(http) if http.pages else None,
-        view=agent_view(loaded, agent) if http.pages else None,
-        desk=command_desk(settings, agent) if http.pages else None,
+        routes=_pages(view, desk) if http.pages else (),
     )
     proxies = trusted_networks(http.auth.proxy.networks)
     return WebServer(app, http.bind, http.port, tls=tls_context(http.tls), proxies=proxies)
+
+
+def _pages(view: AgentView, desk: CommandDesk) -> list[BaseRoute]:
+    from agent.web.page.routes import page_routes  # noqa: PLC0415 templates are not needed for health alone
+
+    return page_routes(view, system_clock, desk=desk)
 
 
 def command_desk(settings: Settings, agent: AgentDaemon) -> CommandDesk:

@@ -40,6 +40,7 @@ from agent.values.progress import ExecuteState
 from agent.web.access.ambient import TrustedNetworks, client_address
 from agent.web.access.gate import AccessGate
 from agent.web.access.middleware import AccessControl, refuse
+from agent.web.access.person import AccessRole, require
 from agent.web.access.refusals import AccessRefused
 from agent.web.access.sign_in import sign_in_routes
 from agent.web.access.tls import BOUNDED_LOOP, with_certificate
@@ -227,8 +228,8 @@ def make_app(
     """The ASGI application. ``fresh_ms`` is how old the last look may be, ``stall_ms`` how long no cycle may end.
 
     ``acting`` returns the present state of mode execute, so a lost leadership shows before the next look. ``gate``
-    decides about access to pages and API; without one the application is for health and metrics. ``view`` is read by
-    the API, which sends commands over ``desk``; without it there is none. ``routes`` are further pages.
+    decides about access to the API, which reads ``view`` and sends commands over ``desk``, and to ``routes``; without
+    one there are health and metrics only.
     """
 
     def now() -> LoopState:
@@ -272,7 +273,7 @@ def _api(view: AgentView, clock: Clock, desk: CommandDesk | None) -> Mount:
     from agent.web.api.application import PREFIX, make_api  # noqa: PLC0415 slow, and not needed for health
     from agent.web.api.segments import RawSegments  # noqa: PLC0415
 
-    api = make_api(view, clock, desk)
+    api = make_api(view, clock, desk, may_view=require(AccessRole.VIEW))
     api.add_exception_handler(AccessRefused, refuse)
     return Mount(PREFIX, app=RawSegments(api))
 

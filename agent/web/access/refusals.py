@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
+from agent.web.page.assets import asset_url
 from config.foreign_text import safe_text
 
 API = "/api/"
@@ -42,6 +43,7 @@ pages = Environment(
     loader=PackageLoader("agent.web.page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
 """Templates of the pages that belong to signing in."""
+pages.globals["asset_url"] = asset_url
 
 
 def is_for_browser(request: Request) -> bool:

@@ -26,7 +26,7 @@ def anybody(request: Request) -> None:
 
 
 def make_api(
-    view: AgentView, clock: Clock, desk: CommandDesk | None = None, *, may_view: Callable[[Request], None] = anybody
+    view: AgentView, clock: Clock, desk: CommandDesk | None = None, *, may_view: Callable[[Request], object] = anybody
 ) -> FastAPI:
     """The API of one running agent, to be mounted at `PREFIX`. ``may_view`` raises where a request may not read.
 

@@ -1,1 +1,1 @@
-"""Pages for browsers: templates and static files."""
+"""The page: what a running agent sees, as HTML that a browser can read without script."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import httpx
@@ -80,3 +81,9 @@ def test_every_field_that_may_be_sorted_by_is_one_of_the_rows(client: httpx.Clie
     for field in fields:
         for sort in (field, f"-{field}"):
             assert client.get(where, params={**given, "sort": sort, "q": "a"}).status_code == 200
+
+
+def test_the_manual_has_every_route_and_no_other() -> None:
+    manual = (FILE.parents[1] / "api.md").read_text().partition("## Lists")[0]
+    named = {path.partition("?")[0] for path in re.findall(r"`(/[^`]*)`", manual.partition("## Routes")[2])}
+    assert named - {"/groups/a%2Fb"} == set(DOCUMENT["paths"])
