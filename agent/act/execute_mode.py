@@ -131,8 +131,7 @@ class ExecuteMode:
         """
         self._leadership = leadership
         self._arguments = arguments
-        self._limits = limits
-        self._clock = clock
+        self._limits, self._clock = limits, clock
         self._people, self._witnesses = people, witnesses
         self.look_now = look_now
         self.on_fatal = on_fatal
