@@ -40,7 +40,7 @@ def make_api(view: AgentView, clock: Clock, *, may_view: Callable[[Request], obj
     )
     answers = ApiAnswers(view, clock)
     answer_problems(api)
-    for router in (look_routes(answers), work_routes(answers), event_routes(EventStream(view))):
+    for router in (look_routes(answers), work_routes(answers), event_routes(EventStream(view, answers.looks))):
         api.include_router(router)
     describe(api)
     return api

@@ -19,6 +19,7 @@ from agent.simulate.evaluation import StageEvaluation
 from agent.values.journal import JournalState
 from agent.values.progress import AgentDocument
 from agent.values.proposal import Proposal
+from agent.web.agent_view import FinishedLook
 from agent.web.api import rows
 from agent.web.api.answers import ApiAnswers, encoded
 from agent.web.api.paging import ListQuery, list_query
@@ -49,11 +50,11 @@ def _view(answers: ApiAnswers) -> JournalState | None:
 
 
 def _add_proposals(router: APIRouter, answers: ApiAnswers) -> None:
-    def known(segment: str) -> Proposal:
-        name = name_of(segment)
-        for one in answers.look().evaluation.proposals:
+    def known(request: Request, segment: str) -> tuple[Proposal, FinishedLook]:
+        look, name = answers.documents(request).look, name_of(segment)
+        for one in look.evaluation.proposals:
             if one.id == name:
-                return one
+                return one, look
         raise ApiProblem(
             404,
             f"there is no proposal {name}: the agent does not propose it now",
@@ -63,7 +64,7 @@ def _add_proposals(router: APIRouter, answers: ApiAnswers) -> None:
     @router.get("/proposals", response_model=rows.PageDocument[ProposalDocument], responses=NO_LOOK, tags=["proposals"])
     def proposals(request: Request, query: Query) -> Response:
         """What the agent proposes since its last planning."""
-        return answers.page(request, rows.PROPOSALS, query, "proposals", proposal_rows)
+        return answers.page(request, rows.PROPOSALS, query, "proposals", lambda of: proposal_rows(of.look.evaluation))
 
     @router.get(
         "/proposals/{proposal}",
@@ -73,7 +74,7 @@ def _add_proposals(router: APIRouter, answers: ApiAnswers) -> None:
     )
     def proposal(request: Request, proposal: str) -> Response:
         """One proposal: its changed rows before and after, the guard's verdict, every rule, and its history."""
-        found, look = known(proposal), answers.look()
+        found, look = known(request, proposal)
         verdict = look.verdicts.get(found.id)
         document = proposal_details(found, look.evaluation, verdict, _view(answers), answers.now_ms)
         return answers.send(request, encoded(document))
@@ -86,7 +87,7 @@ def _add_proposals(router: APIRouter, answers: ApiAnswers) -> None:
     @router.get("/verdicts", response_model=rows.PageDocument[VerdictRow], responses=NO_LOOK, tags=["proposals"])
     def verdicts(request: Request, query: Query) -> Response:
         """What the guard said of each proposal at the last planning."""
-        return answers.send_page(request, rows.VERDICTS, query, verdict_rows(answers.look().verdicts))
+        return answers.send_page(request, rows.VERDICTS, query, verdict_rows(answers.documents(request).look.verdicts))
 
 
 def _add_rules(router: APIRouter, answers: ApiAnswers) -> None:
@@ -102,7 +103,7 @@ def _add_rules(router: APIRouter, answers: ApiAnswers) -> None:
         subject: Annotated[str, Parameter(max_length=1_000, description="topic/NAME, group/NAME, broker/ID or an id.")],
     ) -> Response:
         """Why something is proposed or not: every rule and check with its numbers, as ``rackwise explain``."""
-        look = answers.look()
+        look = answers.documents(request).look
         _check_subject(subject, look.evaluation)
         view = _view(answers) if needs_journal(subject, look.evaluation) else None
         return answers.send_page(request, rows.RULES, query, explained_rows(subject, look.evaluation, view, _UNREAD))
@@ -125,7 +126,7 @@ def _add_journal(router: APIRouter, answers: ApiAnswers) -> None:
     @router.get("/reassignments", response_model=ReassignStatus, responses=NO_LOOK, tags=["journal"])
     def reassignments(request: Request) -> Response:
         """Plans of the journal, throttles, and every reassignment that the brokers report, with its copies."""
-        answers.look()
+        answers.documents(request)
         view = answers.view
         return answers.send(request, encoded(reassign_status(view.journal(), view.moves(), view.copies())))
 
@@ -144,7 +145,7 @@ def _add_agent(router: APIRouter, answers: ApiAnswers) -> None:
     @router.get("/agents", response_model=AgentDocument, responses=NO_LOOK, tags=["agent"])
     def agents(request: Request) -> Response:
         """This agent."""
-        report = answers.look().evaluation.agent
+        report = answers.documents(request).look.evaluation.agent
         return answers.send(request, encoded(report))
 
 
