@@ -17,7 +17,7 @@ from agent.plan.new_partitions import gap_for, nearest_subject, perhaps_unread, 
 from agent.propose.codec import ProposalDocument
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.journal import JournalState
-from agent.values.progress import AgentDocument
+from agent.values.progress import AgentsDocument
 from agent.values.proposal import Proposal
 from agent.web.agent_view import FinishedLook
 from agent.web.api import rows
@@ -41,6 +41,14 @@ def work_routes(answers: ApiAnswers) -> APIRouter:
     _add_agent(router, answers)
     _add_reports(router, answers)
     return router
+
+
+def _known_journal(answers: ApiAnswers) -> JournalState:
+    """The journal, empty where there is none. Raises the problem of one that cannot be read: its rows are unknown."""
+    records = answers.view.journal()
+    if not records.known:
+        raise ApiProblem(503, f"the journal cannot be read: {records.why}", retry_after_s=10)
+    return records.view
 
 
 def _view(answers: ApiAnswers) -> JournalState | None:
@@ -82,7 +90,7 @@ def _add_proposals(router: APIRouter, answers: ApiAnswers) -> None:
     @router.get("/proposals/{proposal}/history", response_model=rows.PageDocument[HistoryRow], tags=["proposals"])
     def proposal_history(request: Request, query: Query, proposal: str) -> Response:
         """What the journal says of every attempt at a proposal, also of one that is not proposed now."""
-        return answers.send_page(request, rows.HISTORY, query, history_of(name_of(proposal), _view(answers) or {}))
+        return answers.send_page(request, rows.HISTORY, query, history_of(name_of(proposal), _known_journal(answers)))
 
     @router.get("/verdicts", response_model=rows.PageDocument[VerdictRow], responses=NO_LOOK, tags=["proposals"])
     def verdicts(request: Request, query: Query) -> Response:
@@ -130,10 +138,10 @@ def _add_journal(router: APIRouter, answers: ApiAnswers) -> None:
         view = answers.view
         return answers.send(request, encoded(reassign_status(view.journal(), view.moves(), view.copies())))
 
-    @router.get("/journal/history", response_model=rows.PageDocument[HistoryRow], tags=["journal"])
+    @router.get("/journal/history", response_model=rows.PageDocument[HistoryRow], responses=NO_LOOK, tags=["journal"])
     def history(request: Request, query: Query) -> Response:
         """Approvals, commands with their answers, plans and triggered rebalances, the latest last."""
-        return answers.send_page(request, rows.HISTORY, query, history_rows(answers.view.journal().view))
+        return answers.send_page(request, rows.HISTORY, query, history_rows(_known_journal(answers)))
 
 
 def _add_agent(router: APIRouter, answers: ApiAnswers) -> None:
@@ -142,11 +150,11 @@ def _add_agent(router: APIRouter, answers: ApiAnswers) -> None:
         """Every setting in force with its origin; secrets are shown as stars."""
         return answers.send_page(request, rows.SETTINGS, query, setting_rows(effective(answers.view.settings)))
 
-    @router.get("/agents", response_model=AgentDocument, responses=NO_LOOK, tags=["agent"])
+    @router.get("/agents", response_model=AgentsDocument, responses=NO_LOOK, tags=["agent"])
     def agents(request: Request) -> Response:
-        """This agent."""
-        report = answers.documents(request).look.evaluation.agent
-        return answers.send(request, encoded(report))
+        """This agent, and the agents that report in the telemetry topic, read at most every 30 seconds."""
+        answers.documents(request)
+        return answers.send(request, encoded(answers.view.agents()))
 
 
 def _add_reports(router: APIRouter, answers: ApiAnswers) -> None:
