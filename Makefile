@@ -106,6 +106,17 @@ schemas: venv ## write the schemas of topics and of what commands print anew (do
 .PHONY: assets
 assets: venv ## fetch the browser libraries of the page by npm, as pinned in agent/web/page/static/vendor/vendor.lock.json
 	$(BIN)/python -m tests.web.page.fetch_assets
+.PHONY: reference
+reference: venv ## write the reference of the manual anew, from the code (docs/reference)
+	$(BIN)/python -m tests.docs.reference
+
+.PHONY: docs
+docs: venv ## build the manual into build/site; its readers need no network either
+	@$(BIN)/python -m deploy.manual.build
+
+.PHONY: howtos
+howtos: venv ## the how-tos as they are written, those that take minutes among them
+	$(BIN)/pytest -q -n 0 --durations 0 -m "integration or drill" tests/manual
 
 .PHONY: dashboards
 dashboards: venv ## write the Grafana dashboards anew (deploy/grafana/dashboards)

@@ -174,7 +174,8 @@ def leaves() -> list[str]:
 
 
 def test_every_command_has_a_case() -> None:
-    assert sorted({case.command for case in CASES}) == leaves()
+    about_no_cluster = {"token check", "token new"}
+    assert sorted({case.command for case in CASES}) == [one for one in leaves() if one not in about_no_cluster]
 
 
 @pytest.fixture
