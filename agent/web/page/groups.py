@@ -120,7 +120,7 @@ def heat_cell(share: RackShare | None) -> TableCell:
     if share.share is None:
         return TableCell(None, tone="heat is-unknown", hint=f"unknown whether local: {counted(share.total, 'read')}")
     if share.unknown:
-        hint += f", of {share.unknown:,} it is unknown"
+        hint += f", unknown: {share.unknown:,}"
         words = f"{100 * share.share:.0f} to {100 * share.most:.0f} %"
         return TableCell(words, tone=f"heat s{level(share.share)} in-part", hint=hint)
     return TableCell(percent(share.share), tone=f"heat s{level(share.share)}", hint=hint)
@@ -165,4 +165,4 @@ def _task_lag(row: TableRow) -> TableCell:
     return TableCell(None if lag is None else f"{lag:,.0f}")
 
 
-VIEWS = (PageView("/groups", groups_view),)
+VIEWS = (PageView("/groups", groups_view, is_of_all=True),)
