@@ -152,7 +152,8 @@ mutants: venv ## mutants of what acts, against its tests (MUTANTS, default 600; 
 .PHONY: lock
 lock: venv ## resolve the lock files anew
 	@# universal: one file for every supported Python; hashes only, no index named
-	for f in requirements "requirements-dev --extra dev --extra spark" "requirements-spark --extra spark" "requirements-fuzz --extra fuzz" \
+	for f in requirements "requirements-notify --extra notify" \
+	    "requirements-dev --extra dev --extra notify --extra spark" "requirements-spark --extra spark" "requirements-fuzz --extra fuzz" \
 	    "requirements-mutants --extra mutants --extra dev"; do \
 	  set -- $$f; out=$$1; shift; \
 	  $(BIN)/uv pip compile -q pyproject.toml "$$@" --universal --generate-hashes --no-header \

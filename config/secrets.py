@@ -17,7 +17,8 @@ _WORDS = (
     r"password|passwd|passphrase|pwd|secret|token|jaas|credential|authorization|signature|private.?key|access.?key"
     r"|account.?key|api.?key|shared.?key"
 )
-_NAME = re.compile(rf"{_WORDS}|(^|[._-])(sas|sig|auth|key)$", re.IGNORECASE)
+_NAME = re.compile(rf"{_WORDS}|(^|[._-])(sas|sig|auth|key)$|^notify\.targets\..*url$", re.IGNORECASE)
+"""The address of a target of notifications is secret as a whole: its path and its host may be the token."""
 _URL = re.compile(r"\b([a-z][a-z0-9+.-]*)://([^\s'\"<>]*)", re.IGNORECASE)
 _STORES = frozenset(("abfs", "abfss", "wasb", "wasbs"))
 """Schemes in which a name before ``@`` is that of a container."""

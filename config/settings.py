@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from config.execute import ApproveSettings, ExecuteSettings, OperatorSettings, ProbingSettings, TriggerSettings
 from config.http_settings import HttpSettings
 from config.kafka_client import KafkaClientConfig
+from config.notify import NotifySettings
 from config.rack_locators import RackLocatorSettings
 from config.sections import (
     ClusterSettings,
@@ -80,6 +81,7 @@ class Settings(StreamsSettings, BaseSettings):
     record: RecordSettings = Field(default_factory=RecordSettings)
     http: HttpSettings = Field(default_factory=HttpSettings)
     metrics: MetricsSettings = Field(default_factory=MetricsSettings)
+    notify: NotifySettings = Field(default_factory=NotifySettings)
     log: LogSettings = Field(default_factory=LogSettings)
     process: ProcessSettings = Field(default_factory=ProcessSettings)
     spark: SparkSettings = Field(default_factory=SparkSettings)

@@ -137,6 +137,7 @@ COMMANDS: Mapping[str, str] = {
     "run": "agent.cli.run:run",
     "config": "agent.cli.config:config_app",
     "token": "agent.cli.token:token_app",
+    "notify": "agent.cli.notify:notify_app",
     "proposals": "agent.cli.proposals:proposals_app",
     "reassign": "agent.cli.reassign:reassign_app",
     "pause": "agent.cli.proposals:pause",
@@ -147,7 +148,7 @@ COMMANDS: Mapping[str, str] = {
 """The agent's own commands: name -> ``module:attribute`` of its function or group; imported when it is called."""
 ORDER = (
     "status", "doctor", "groups", "topics", "racks", "top", "plan", "explain", "simulate", "run", "config",
-    "token", "proposals", "reassign", "pause", "resume", "spark", "assign", "optimize", "demo", "cluster",
+    "notify", "token", "proposals", "reassign", "pause", "resume", "spark", "assign", "optimize", "demo", "cluster",
 )  # fmt: skip
 """The commands as the help lists them: those of a new user first, those that act after them. Others come last."""
 _COMPLETING = "_RACKWISE_COMPLETE"

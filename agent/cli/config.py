@@ -83,10 +83,17 @@ def _brokers(kafka: KafkaClientConfig) -> list[str]:
 
 
 def _read_keys(loaded: LoadedSettings) -> None:
-    """Read every file with a key that is set. Raises ConfigError for one that cannot be used."""
-    from agent.act.own_files import journal_keys, people, signer
+    """Read every file with a key or an address that is set. Raises ConfigError for one that cannot be used."""
+    from agent.act.own_files import journal_keys, people, read_key_file, signer
+    from agent.notify.targets import addresses
 
     settings = loaded.settings
+    targets = addresses(settings.notify, read_key_file)
+    if targets:
+        from agent.notify.service import NotifyService
+
+        for target in targets:
+            NotifyService(target.target.name, target.url)
     journal_keys(settings.execute.journal_key_file)
     people(settings.approve.people)
     signer(settings.operator.name, settings.operator.key_file)

@@ -77,6 +77,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "config check": ("rackwise config check -c rackwise.yaml", f"rackwise config check {_AT} -o json"),
     "config show": ("rackwise config show --origin -c rackwise.yaml", "rackwise config show -o json"),
     "config schema": ("rackwise config schema",),
+    "notify test": ("rackwise notify test -c rackwise.yaml", "rackwise notify test --target ops -o json"),
     "config docs": ("rackwise config docs",),
     "config example": ("rackwise config example",),
     "token new": (
@@ -153,6 +154,7 @@ SHORT: Final[Mapping[str, str]] = {
     "run": "Run the agent; a dry run unless --mode execute.",
     "config": "Settings: check, show, schema, docs, example.",
     "token": "Tokens for pages and API: new, check.",
+    "notify": "Notifications: a test message to the targets.",
     "proposals": "Proposals of the agent: list, approve, follow, cancel.",
     "reassign": "Reassignments: status, verify, cancel, rollback.",
     "pause": "Begin no new batch and no rebalance until resume.",
@@ -178,6 +180,7 @@ SHORT: Final[Mapping[str, str]] = {
     "config example": "A settings file with every setting and its default.",
     "token new": "Make a token, shown once; its hash goes into the file.",
     "token check": "Check the file of tokens; list names and roles.",
+    "notify test": "Send a test message to each target.",
     "spark ingest": "Read rackwise's topics into tables.",
     "spark refresh": "Work out silver and gold again from bronze.",
     "spark report": "Write a report that begins with what to do first.",

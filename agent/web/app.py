@@ -39,10 +39,12 @@ from agent.values.cycle import sentence
 from agent.values.progress import ExecuteState
 from agent.web.access.gate import AccessGate
 from agent.web.access.middleware import AccessControl, refuse
+from agent.web.access.person import AccessRole, require
 from agent.web.access.refusals import AccessRefused
 from agent.web.access.sign_in import sign_in_routes
 from agent.web.access.tls import BOUNDED_LOOP, with_certificate
 from agent.web.agent_view import AgentView
+from agent.web.commands import CommandDesk
 from agent.web.loop_state import HealthStatus, LoopState, live, ready
 from agent.web.metrics import RackwiseCollector, SeriesCaps
 from agent.web.money_metrics import label
@@ -211,13 +213,14 @@ def make_app(
     acting: Callable[[], ExecuteState | None] = lambda: None,
     gate: AccessGate | None = None,
     view: AgentView | None = None,
+    desk: CommandDesk | None = None,
     routes: Sequence[BaseRoute] = (),
 ) -> Starlette:
     """The ASGI application. ``fresh_ms`` is how old the last look may be, ``stall_ms`` how long no cycle may end.
 
     ``acting`` returns the present state of mode execute, so a lost leadership shows before the next look. ``gate``
-    decides about access to pages and API; without one the application is for health and metrics. ``view`` is read by
-    the API; without it there is none. ``routes`` are further pages.
+    decides about access to the API, which reads ``view`` and sends commands over ``desk``, and to ``routes``; without
+    one there are health and metrics only.
     """
 
     def now() -> LoopState:
@@ -249,7 +252,7 @@ def make_app(
     if gate is None:
         return Starlette(routes=every, middleware=around)
     if view is not None:
-        every.append(_api(view, clock))
+        every.append(_api(view, clock, desk))
     return Starlette(
         routes=[*every, *sign_in_routes(), *routes],
         middleware=[*around, Middleware(AccessControl, gate=gate)],
@@ -257,11 +260,11 @@ def make_app(
     )
 
 
-def _api(view: AgentView, clock: Clock) -> Mount:
+def _api(view: AgentView, clock: Clock, desk: CommandDesk | None) -> Mount:
     from agent.web.api.application import PREFIX, make_api  # noqa: PLC0415 slow, and not needed for health
     from agent.web.api.segments import RawSegments  # noqa: PLC0415
 
-    api = make_api(view, clock)
+    api = make_api(view, clock, desk, may_view=require(AccessRole.VIEW))
     api.add_exception_handler(AccessRefused, refuse)
     return Mount(PREFIX, app=RawSegments(api))
 

@@ -71,10 +71,10 @@ class CommandDesk:
     def __init__(
         self,
         *,
-        plan: LeadershipPlan | None,
-        witness: CommandWitness | None,
-        journal: Callable[[], JournalState],
-        proposals: Callable[[], tuple[Proposal, ...]],
+        plan: LeadershipPlan | None = None,
+        witness: CommandWitness | None = None,
+        journal: Callable[[], JournalState] = dict,
+        proposals: Callable[[], tuple[Proposal, ...]] = tuple,
         wait_s: float = WAIT_S,
     ) -> None:
         """``plan`` and ``witness`` are None where the agent is not in mode execute: it then sends nothing.
@@ -192,7 +192,7 @@ def _check(wanted: WantedCommand) -> None:
     name = wanted.proposal_id
     whole = wanted.verb in (CommandVerb.PAUSE, CommandVerb.RESUME)
     if name is None and not whole:
-        raise AccessRefused(422, f"{wanted.verb.value} names no proposal")
+        raise AccessRefused(422, f"{wanted.verb.value} needs the id of a proposal")
     if name is not None and not _PROPOSAL.fullmatch(name):
         raise AccessRefused(404, "There is no such proposal", kind=UNKNOWN)
     if wanted.plan_hash is not None and not _HASH.fullmatch(wanted.plan_hash):

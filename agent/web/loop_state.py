@@ -57,6 +57,8 @@ class LoopState:
     """(kind of proposal, done or not done) -> how often since the start."""
     acting: ExecuteState | None = None
     """None outside of mode execute."""
+    notifications: Mapping[str, int] = field(default_factory=dict)
+    """Outcome -> number since the start; empty without a target of notifications."""
     past: tuple[CycleSummary, ...] = ()
     """A row a minute for the last day, the newest last."""
     ended_proposals: tuple[EndedProposal, ...] = ()
@@ -113,6 +115,10 @@ class LoopMonitor:
     def overran(self) -> None:
         """A cycle took longer than the time between two looks."""
         self._update(overran=self._state.overran + 1)
+
+    def notified(self, counts: Mapping[str, int]) -> None:
+        """Notifications were sent, or were not."""
+        self._update(notifications=counts)
 
     def stopping(self) -> None:
         """The process is about to end."""

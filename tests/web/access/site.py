@@ -24,7 +24,9 @@ from agent.web.access.person import AccessRole, person_of, require
 from agent.web.access.refusals import pages
 from agent.web.access.tls import tls_context
 from agent.web.access.token_file import append_entry, new_token
+from agent.web.agent_view import AgentView
 from agent.web.app import ServerBounds, WebServer, make_app
+from agent.web.commands import CommandDesk
 from agent.web.metrics import SeriesCaps
 from config.http_settings import HttpSettings
 from tests.web.test_app import NOW
@@ -160,7 +162,13 @@ def routes_of(site: list[Site]) -> list[BaseRoute]:
 
 
 @contextmanager
-def site(folder: Path, settings: dict[str, Any] | None = None, bounds: ServerBounds = FAST) -> Iterator[Site]:
+def site(
+    folder: Path,
+    settings: dict[str, Any] | None = None,
+    bounds: ServerBounds = FAST,
+    view: AgentView | None = None,
+    desk: CommandDesk | None = None,
+) -> Iterator[Site]:
     """A running server; people: vic views, ann approves, opa operates, old has an expired token."""
     file, tokens = folder / "tokens.yaml", {}
     for name, role, expires in (
@@ -174,7 +182,7 @@ def site(folder: Path, settings: dict[str, Any] | None = None, bounds: ServerBou
     gate, holder = make_gate(http), []
     app = make_app(
         state, lambda: NOW, fresh_ms=30_000, stall_ms=60_000, caps=SeriesCaps(), allowed_hosts=hosts_of(http),
-        gate=gate, routes=routes_of(holder),
+        gate=gate, routes=routes_of(holder), view=view, desk=desk,
     )  # fmt: skip
     with WebServer(app, "127.0.0.1", 0, bounds, tls=tls_context(http.tls)) as server:
         made = Site(server, gate, tokens)

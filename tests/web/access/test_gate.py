@@ -48,7 +48,8 @@ def test_every_answer_tells_browsers_to_run_nothing_foreign(here: Site, path: st
 def test_pages_and_refusals_have_no_script_and_no_style_of_their_own(here: Site) -> None:
     for answer in (here.ask("GET", "/sign-in"), here.ask("GET", "/no", {**here.bearer("ann"), "Accept": "text/html"})):
         assert "<script" not in answer.text
-        assert "style" not in answer.text
+        assert "<style" not in answer.text
+        assert " style=" not in answer.text
         assert " on" not in answer.text.split("<body>")[0]
 
 
