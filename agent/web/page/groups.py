@@ -116,11 +116,9 @@ def heat_cell(share: RackShare | None) -> TableCell:
     """The share of local reads with its colour; hatched where it is unknown, a dash where nothing is read there."""
     if share is None:
         return TableCell("·", tone="heat none", hint="no reader in this rack")
-    hint = f"local: {share.local:,} of {counted(share.total, 'read')}"
+    hint = f"{share.local:,} of {counted(share.total, 'read')} local"
     if share.share is None:
-        return TableCell(
-            None, tone="heat is-unknown", hint=f"{counted(share.total, 'read')}, local or not: that is unknown"
-        )
+        return TableCell(None, tone="heat is-unknown", hint=f"unknown whether local: {counted(share.total, 'read')}")
     if share.unknown:
         hint += f", unknown: {share.unknown:,}"
         words = f"{100 * share.share:.0f} to {100 * share.most:.0f} %"

@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from agent.simulate.evaluation import StageEvaluation
 from agent.web.agent_view import AgentView, FinishedLook
@@ -67,10 +68,14 @@ class ShownLooks:
     """
 
     def __init__(self, agent: AgentView, preparations: Sequence[Preparation], stale_ms: int) -> None:
-        self._agent, self._preparations, self._stale_ms = agent, preparations, stale_ms
+        self._agent, self._preparations, self._stale_ms = agent, [*preparations], stale_ms
         self._lock = threading.Lock()
         self._shown: LookDocuments | None = None
         self._preparing = 0
+
+    def add(self, preparations: Sequence[Preparation]) -> None:
+        """Make these documents too before a look is shown."""
+        self._preparations += [one for one in preparations if one not in self._preparations]
 
     def now(self) -> tuple[LookDocuments | None, Callable[[], None] | None]:
         """(the documents to show, None before the first look; what is to be made after the answer)."""
@@ -98,3 +103,17 @@ class ShownLooks:
             with self._lock:
                 if self._shown is None or self._shown.look.cycle < documents.look.cycle:
                     self._shown = documents
+
+
+_OF_AGENTS: WeakKeyDictionary[AgentView, ShownLooks] = WeakKeyDictionary()
+_SHARING = threading.Lock()
+
+
+def shown_looks(agent: AgentView, preparations: Sequence[Preparation], stale_ms: int) -> ShownLooks:
+    """The looks of this agent that page and API share, with these preparations among theirs."""
+    with _SHARING:
+        found = _OF_AGENTS.get(agent)
+        if found is None:
+            found = _OF_AGENTS[agent] = ShownLooks(agent, (), stale_ms)
+        found.add(preparations)
+        return found

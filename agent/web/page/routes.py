@@ -22,7 +22,7 @@ from agent.web.agent_view import AgentView
 from agent.web.commands import CommandDesk
 from agent.web.page import findings, group_page, groups, overview, rack_map, warmups
 from agent.web.page.assets import PREFIX, static_answer
-from agent.web.page.look_documents import Preparation, ShownLooks
+from agent.web.page.look_documents import Preparation, ShownLooks, shown_looks
 from agent.web.page.operating_views import OPERATING_VIEWS
 from agent.web.page.page_documents import shared_checks, shared_findings, shared_groups, shared_money, shared_racks
 from agent.web.page.page_request import PageRequest, PageView, stale_after_ms, theme_answer
@@ -59,7 +59,7 @@ def page_routes(
 
     ``desk`` takes the commands of forms; without one none is sent.
     """
-    looks = ShownLooks(agent, PREPARATIONS, stale_after_ms(agent))
+    looks = shown_looks(agent, PREPARATIONS, stale_after_ms(agent))
     routes: list[BaseRoute] = [
         Route(view.path, partial(_answer, view, PageAgent(agent, looks, clock, desk)), methods=list(view.methods))
         for view in views
