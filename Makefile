@@ -156,6 +156,10 @@ fuzz: venv ## fuzz decoders by coverage (FUZZ_SECONDS, default 60), then a milli
 	$(BIN)/python -m tests.fuzz.campaign --record build/fuzz/topics.jsonl --inputs 1000000 --processes 2 \
 	  --only commands --only journal --only proposals --only telemetry --only weights
 
+.PHONY: schemathesis
+schemathesis: venv ## the API against its OpenAPI document (SCHEMATHESIS_CASES, default 10,000 at least)
+	SCHEMATHESIS_CASES=$(or $(SCHEMATHESIS_CASES),10000) $(BIN)/python -m tests.web.fuzz_api
+
 .PHONY: fuzz-campaign
 fuzz-campaign: venv ## the recorded campaign of docs/fuzz.md; goes on where it stopped (FUZZ_INPUTS, default 10^8)
 	$(BIN)/python -m tests.fuzz.campaign --inputs $(or $(FUZZ_INPUTS),100000000) --processes 2
