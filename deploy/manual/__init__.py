@@ -1,0 +1,1 @@
+"""The manual: the documents of docs/ as a site."""

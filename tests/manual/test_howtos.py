@@ -1,0 +1,119 @@
+"""The five-minute start and every how-to are run as they are written, on one cluster that the start itself starts.
+
+The how-to on read-only rights has a cluster of its own, with TLS, users and an authorizer. What takes minutes is a
+drill: a Streams application that grows, and Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from testbed.cluster import ClusterSecurity, ClusterSpec, EmbeddedCluster
+from testbed.demo.workload import ClusterFacts, ClusterWorkload, WorkloadPlan
+from testbed.demo.workload.scenes import small_plan
+from tests.conftest import ClusterFactory
+from tests.manual.howto_blocks import blocks, documents
+from tests.manual.howto_shell import HowToShell, make_tools
+
+pytestmark = pytest.mark.timeout(600)
+
+START, LOOK, GROW, FLEET = "start.md", "howto/look.md", "howto/scale-out.md", "howto/fleet.md"
+ADDRESS = "RACKWISE_KAFKA_BOOTSTRAP_SERVERS"
+ON_THE_TRIAL = [name for name in documents() if name not in (START, LOOK) and any(
+    block.run and not block.drilled for block in blocks(name)
+)]  # fmt: skip
+
+
+class TrialCluster(NamedTuple):
+    """What the five-minute start left: a cluster, by its address, and what later shells need."""
+
+    address: str
+    tools: Path
+    state: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tools(tmp_path_factory.mktemp("tools") / "bin")
+
+
+@pytest.fixture(scope="module")
+def trial(tools: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrialCluster]:
+    """The five-minute start, and its last block when all how-tos are done."""
+    state = {"RACKWISE_STATE": str(tmp_path_factory.mktemp("state"))}
+    shell = HowToShell(tmp_path_factory.mktemp("start"), tools, state)
+    try:
+        every = [block for block in blocks(START) if block.run]
+        for block in every:
+            if not block.last:
+                shell.run(block)
+        yield TrialCluster(shell.variable(ADDRESS), tools, state)
+        for block in every:
+            if block.last:
+                shell.run(block)
+    finally:
+        shell.run(blocks(START)[-2])
+        shell.close()
+
+
+@pytest.mark.integration
+def test_the_five_minute_start_runs_as_it_is_written(trial: TrialCluster) -> None:
+    assert trial.address.count(":") == 4
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("document", ON_THE_TRIAL)
+def test_a_how_to_runs_as_it_is_written(trial: TrialCluster, document: str, tmp_path: Path) -> None:
+    shell = HowToShell(tmp_path / "at", trial.tools, {**trial.state, ADDRESS: trial.address})
+    try:
+        for block in blocks(document):
+            if block.run and not block.drilled:
+                shell.run(block)
+    finally:
+        shell.close()
+
+
+@pytest.mark.integration
+def test_the_look_with_read_only_rights_runs_as_it_is_written(tools: Path, tmp_path: Path) -> None:
+    users = {"admin": "admin-secret", "reader": "reader-secret"}
+    spec = ClusterSpec(racks=("a",), security=ClusterSecurity(users=users))
+    with EmbeddedCluster.start(spec, on_progress=print) as secured:
+        shell = HowToShell(tmp_path / "at", tools, {ADDRESS: secured.bootstrap_servers})
+        for user in users:
+            lines = [f"{name}={value}" for name, value in secured.client_properties(user).items()]
+            (tmp_path / "at" / f"{user}.properties").write_text("\n".join(lines))
+        try:
+            for block in blocks(LOOK):
+                if block.run:
+                    shell.run(block)
+        finally:
+            shell.close()
+
+
+def growing(facts: ClusterFacts) -> WorkloadPlan:
+    """The application ``shop`` with enough state that a newcomer needs warm-ups."""
+    return small_plan(facts, newcomer_restore_records_per_s=800, preload_records=30_000)
+
+
+@pytest.mark.drill
+@pytest.mark.timeout(1_200)
+@pytest.mark.parametrize("document", [GROW, FLEET])
+def test_a_how_to_that_takes_minutes_runs_as_it_is_written(
+    cluster_factory: ClusterFactory, tools: Path, tmp_path: Path, document: str
+) -> None:
+    cluster = cluster_factory(ClusterSpec())
+    with ClusterWorkload.start(cluster.bootstrap_servers, plan=growing, on_progress=print) as work:
+        work.wait_settled()
+        shell = HowToShell(tmp_path / "at", tools, {ADDRESS: cluster.bootstrap_servers})
+        try:
+            for block in blocks(document):
+                if block.drilled:
+                    shell.run(block)
+                if "; grow" in block.mark:
+                    work.scale_out("shop", "c")
+        finally:
+            shell.close()
