@@ -33,6 +33,7 @@ from agent.values.reassignment import (
 from agent.values.throttles import ThrottleResource
 from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, up_to
 from agent.web.agent_view import AgentView
+from agent.web.commands import CommandDesk
 from agent.web.cycle_history import CycleSummary, EndedProposal, HistoryEvent, HistoryKind
 from agent.web.loop_state import LoopState
 from agent.web.page.page_request import PageView
@@ -43,7 +44,7 @@ from config.settings import Settings
 from tests.builders import Answers
 from tests.journals import journal
 from tests.web.page.answers import PageClient
-from tests.web.page.worlds import NOW, _cycle, clock, sick
+from tests.web.page.worlds import NOW, clock, cycle_of, sick
 
 NOW_MS = NOW.wall_ms
 MINUTE = 60_000
@@ -164,7 +165,7 @@ def acting(
     look = look or sick()
     chosen = {"kafka": {"bootstrap.servers": "kafka:9092"}, "mode": mode, **settings}
     loaded = LoadedSettings(settings=Settings.model_validate(chosen))
-    cycle = replace(_cycle(look), observation=copying(172 * MB, NOW.monotonic_ms))
+    cycle = replace(cycle_of(look), observation=copying(172 * MB, NOW.monotonic_ms))
     if proposals is not None:
         cycle = replace(cycle, proposals=proposals)
     at = ClockReading(NOW_MS - 3_000, NOW.monotonic_ms - 3_000)
@@ -211,9 +212,14 @@ class KnownPerson:
         await self._app(scope, receive, send)
 
 
-def page_app(agent: AgentView, person: SignedInPerson = ANN, views: tuple[PageView, ...] = VIEWS) -> Starlette:
+def page_app(
+    agent: AgentView,
+    person: SignedInPerson = ANN,
+    views: tuple[PageView, ...] = VIEWS,
+    desk: CommandDesk | None = None,
+) -> Starlette:
     """The page of this agent for this person."""
-    return Starlette(routes=page_routes(agent, clock, views), middleware=[Middleware(KnownPerson, person=person)])
+    return Starlette(routes=page_routes(agent, clock, views, desk), middleware=[Middleware(KnownPerson, person=person)])
 
 
 def acting_client(agent: AgentView | None = None, person: SignedInPerson = ANN) -> PageClient:
