@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -81,10 +80,3 @@ def size(of: tuple[int, int]) -> Any:
 def shown_cycle(page: Page) -> int:
     """The number of the look that the tab shows."""
     return int(page.locator("#live").get_attribute("data-cycle") or 0)
-
-
-def number_in(text: str) -> int:
-    """The first number of a text."""
-    found = re.search(r"\d[\d,]*", text)
-    assert found is not None, text
-    return int(found[0].replace(",", ""))
