@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -57,12 +58,14 @@ class BrowsedAgent(NamedTuple):
 @contextmanager
 def browsed_agent(cluster: EmbeddedCluster, work: ClusterWorkload, folder: Path) -> Iterator[BrowsedAgent]:
     """The agent, leading and looking; its topics go with it."""
-    tokens_file, config = folder / "tokens.yaml", folder / "rackwise.yaml"
+    tokens_file, key_file, config = folder / "tokens.yaml", folder / "journal.key", folder / "rackwise.yaml"
+    key_file.touch(0o600)
+    key_file.write_text(secrets.token_hex(32))
     tokens = {}
     for name, role in PEOPLE.items():
         tokens[name], entry = new_token(name, role, None)
         append_entry(tokens_file, entry)
-    config.write_text(yaml.safe_dump(_settings(work, tokens_file)))
+    config.write_text(yaml.safe_dump(_settings(work, tokens_file, key_file)))
     process = Running(cluster, config, folder / "agent.log")
     try:
         wait_for(lambda: process.events("leading"))
@@ -73,7 +76,7 @@ def browsed_agent(cluster: EmbeddedCluster, work: ClusterWorkload, folder: Path)
         _remove_topics(cluster)
 
 
-def _settings(work: ClusterWorkload, tokens_file: Path) -> dict[str, object]:
+def _settings(work: ClusterWorkload, tokens_file: Path, key_file: Path) -> dict[str, object]:
     return {
         "mode": "execute",
         "poll.interval": "1s",
@@ -82,6 +85,8 @@ def _settings(work: ClusterWorkload, tokens_file: Path) -> dict[str, object]:
         "racks.stable_polls": 1,
         "http.port": 0,
         "http.auth.tokens_file": str(tokens_file),
+        "execute.journal_key_file": str(key_file),
+        "observe.refresh_sizes": "5s",
         "log.format": "json",
         "topics.prefix": PREFIX,
         "groups.shop.application.endpoints": work.lags_url("shop"),

@@ -22,9 +22,9 @@ VIEWS = (
     ShownView("warm-ups", "/warmups"),
     ShownView("findings", "/findings"),
     ShownView("proposals", "/proposals"),
-    ShownView("proposal", "/proposals", "main a[href*='/proposals/proposal']"),
+    ShownView("proposal", "/proposals?q=payments", "main a[href*='/proposals/proposal']"),
     ShownView("moves", "/moves"),
-    ShownView("time-line", "/timeline"),
+    ShownView("time-line", "/timeline?hours=1"),
     ShownView("what-if", "/whatif?remove_rack=c"),
     ShownView("reports", "/reports"),
 )
