@@ -4,12 +4,12 @@
 
 ARG PYTHON=3.11-slim-bookworm
 
-# What the agent runs on: exactly what the lock file names, each file checked against its hash.
+# What the agent runs on, notifications among it: exactly what the lock file names, each file checked against its hash.
 FROM python:${PYTHON} AS dependencies
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
-COPY requirements.lock /build/
+COPY requirements-notify.lock /build/
 RUN python -m venv /opt/rackwise \
- && /opt/rackwise/bin/pip install --require-hashes -r /build/requirements.lock
+ && /opt/rackwise/bin/pip install --require-hashes -r /build/requirements-notify.lock
 
 # The wheel is built with the locked build tools and never gets them into the image.
 FROM python:${PYTHON} AS wheel

@@ -115,6 +115,10 @@ docs: venv ## build the manual into build/site; its readers need no network eith
 howtos: venv ## the how-tos as they are written, those that take minutes among them
 	$(BIN)/pytest -q -n 0 --durations 0 -m "integration or drill" tests/manual
 
+.PHONY: assets
+assets: venv ## fetch the browser libraries of the page by npm, as pinned in agent/web/page/static/vendor/vendor.lock.json
+	$(BIN)/python -m tests.web.page.fetch_assets
+
 .PHONY: dashboards
 dashboards: venv ## write the Grafana dashboards anew (deploy/grafana/dashboards)
 	$(BIN)/python -m deploy.grafana.generate
@@ -160,7 +164,8 @@ mutants: venv ## mutants of what acts, against its tests (MUTANTS, default 600; 
 .PHONY: lock
 lock: venv ## resolve the lock files anew
 	@# universal: one file for every supported Python; hashes only, no index named
-	for f in requirements "requirements-dev --extra dev --extra spark" "requirements-spark --extra spark" "requirements-fuzz --extra fuzz" \
+	for f in requirements "requirements-notify --extra notify" \
+	    "requirements-dev --extra dev --extra notify --extra spark" "requirements-spark --extra spark" "requirements-fuzz --extra fuzz" \
 	    "requirements-mutants --extra mutants --extra dev"; do \
 	  set -- $$f; out=$$1; shift; \
 	  $(BIN)/uv pip compile -q pyproject.toml "$$@" --universal --generate-hashes --no-header \

@@ -60,6 +60,12 @@ class ClusterUnreachable(RetryableFailure):
     exit_code = 5
 
 
+class AgentUnreachable(RetryableFailure):
+    """No answer of the agent that ``--agent`` names, or none now."""
+
+    exit_code = 5
+
+
 class NoBrokersYet(RetryableFailure):
     """A broker answered, but named no broker: the cluster is still forming."""
 
@@ -235,6 +241,12 @@ WEB = ThreadRule(
     "the server answers that request with 500",
     "ends the server; probes fail and the supervisor restarts the agent",
 )
+NOTIFICATIONS = ThreadRule(
+    "rackwise-notify",
+    "finds what is to be reported, or sends it to one target of notifications",
+    "a target that does not accept a message gets it again later",
+    "ends that step, which is logged; notifications go on with the next one",
+)
 CLOSING = ThreadRule(
     "rackwise-closing",
     "hands the leadership over while the agent ends",
@@ -247,7 +259,13 @@ CALLS = ThreadRule(
     "`CallFailed` becomes a gap",
     "is raised in the thread that waits for the calls",
 )
-THREADS = (LOOKS, ACTING, LEADERSHIP, LEASE, EXECUTOR, WEIGHTS, WEB, CLOSING, CALLS)
+WHAT_IF = ThreadRule(
+    "rackwise-what-if",
+    "simulates the changes that a page asks for, one question at a time",
+    "`BadInput` and `PartialAnswer` are the answer",
+    "is logged, and the answer is that there is none",
+)
+THREADS = (LOOKS, ACTING, LEADERSHIP, LEASE, EXECUTOR, WEIGHTS, WEB, NOTIFICATIONS, CLOSING, CALLS, WHAT_IF)
 """Every kind of thread that an agent has beside the main thread, which waits for signals and for the memory ceiling."""
 
 

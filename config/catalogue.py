@@ -34,6 +34,7 @@ _CHOSEN = {
     "properties": "<property>",
     "rules": "<rule>",
     "people": "<person>",
+    "targets": "<target>",
     "allow": "<window>",
     "blackout": "<window>",
     "conf": "<spark.setting>",

@@ -39,6 +39,7 @@ _EXECUTOR_EXAMPLE = (
 _ITEM_EXAMPLES: dict[str, tuple[str, dict[str, str]]] = {
     "groups": ("orders-app", {}),
     "rules": ("small", {"max_bytes": "10GB"}),
+    "targets": ("ops", {"url_file": "/etc/rackwise/notify/ops.url"}),
     "allow": ("nights", {"days": "mon-fri", "start": '"22:00"', "end": '"06:00"', "zone": "Europe/Berlin"}),
     "blackout": ("year-end", {"first": "2026-12-20", "last": "2027-01-05"}),
 }

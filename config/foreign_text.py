@@ -28,6 +28,8 @@ _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
 )
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_MARKUP = str.maketrans(dict(zip("<>@[]", "\u2039\u203a\uff20\uff3b\uff3d", strict=True)))
+"""What begins a mention (@everyone, <!channel>), a tag or a link in a chat -> a sign that looks alike and does not."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NUMBER = re.compile(r"[+-]?\d[\d,]*(\.\d+)?([eE][+-]?\d+)?( ?%)?", re.ASCII)
 
@@ -123,6 +125,15 @@ def csv_text(text: str) -> str:
     return shown
 
 
+def chat_text(text: str, most: int) -> str:
+    """Text for a message to a chat, a pager or a mailbox: one line, no mention, no link, no markup, not too long.
+
+    Each service has a markup of its own, so the signs that begin one are replaced, in whatever format it is sent.
+    """
+    plain = shortened(text, run=MOST_RUN // 2, whole=most).translate(_MARKUP)
+    return plain.replace("://", ":\u2044\u2044")  # no slashes: a chat makes a link of every text that has them
+
+
 def _is_plain(text: str) -> bool:
     """Whether a text shows what it is; where that is not plain at once, it does not."""
     if not text.isprintable():
@@ -187,3 +198,13 @@ def _json_escape(char: str) -> str:
         return f"\\u{code:04x}"
     high, low = divmod(code - 0x10000, 0x400)
     return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+
+
+def segment_of(name: str) -> str:
+    """The segment of a URL's path for a name of any characters, a slash among them."""
+    from urllib.parse import quote  # noqa: PLC0415 slow, and seldom asked for
+
+    try:
+        return quote(name.encode("utf-8", "surrogatepass"), safe="")
+    except UnicodeEncodeError:
+        return quote(name.encode("utf-8", "surrogateescape"), safe="")

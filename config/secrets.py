@@ -17,7 +17,8 @@ _WORDS = (
     r"password|passwd|passphrase|pwd|secret|token|jaas|credential|authorization|signature|private.?key|access.?key"
     r"|account.?key|api.?key|shared.?key"
 )
-_NAME = re.compile(rf"{_WORDS}|(^|[._-])(sas|sig|auth|key)$", re.IGNORECASE)
+_NAME = re.compile(rf"{_WORDS}|(^|[._-])(sas|sig|auth|key)$|^notify\.targets\..*url$", re.IGNORECASE)
+"""The address of a target of notifications is secret as a whole: its path and its host may be the token."""
 _URL = re.compile(r"\b([a-z][a-z0-9+.-]*)://([^\s'\"<>]*)", re.IGNORECASE)
 _STORES = frozenset(("abfs", "abfss", "wasb", "wasbs"))
 """Schemes in which a name before ``@`` is that of a container."""
@@ -33,8 +34,11 @@ _ARGUMENTS = ".argv"
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a value under that name is secret, such as ``spark.hadoop.fs.s3a.secret.key``."""
-    return _NAME.search(name) is not None
+    """Whether a value under that name is secret, such as ``spark.hadoop.fs.s3a.secret.key``.
+
+    The path of a file with secrets, such as ``http.auth.tokens_file``, is none.
+    """
+    return _NAME.search(name) is not None and not name.endswith("_file")
 
 
 def without_url_secrets(text: str) -> str:

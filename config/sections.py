@@ -272,23 +272,6 @@ class RecordSettings(BaseModel):
     """Longest time that writing may delay the loop, and the end of the process."""
 
 
-class HttpSettings(BaseModel):
-    """Health and metrics over HTTP."""
-
-    model_config = _STRICT
-
-    enabled: bool = True
-    """Whether /livez, /readyz and /metrics are served."""
-    bind: Text = "127.0.0.1"
-    """Address to listen on."""
-    port: Annotated[int, Field(ge=0, le=65_535)] = 9464
-    """Port to listen on; 0 takes a free one, which is logged."""
-    allowed_hosts: Names = ()
-    """Accepted Host headers besides localhost and IP addresses (against DNS rebinding)."""
-    reports: Annotated[Text | None, NoneWord] = None
-    """Folder with reports of the pipeline (rackwise spark report --out), which the API lists; none by default."""
-
-
 class MetricsSettings(BaseModel):
     """How many series /metrics exports."""
 

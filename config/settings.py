@@ -12,13 +12,14 @@ from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from config.execute import ApproveSettings, ExecuteSettings, OperatorSettings, ProbingSettings, TriggerSettings
+from config.http_settings import HttpSettings
 from config.kafka_client import KafkaClientConfig
+from config.notify import NotifySettings
 from config.rack_locators import RackLocatorSettings
 from config.sections import (
     ClusterSettings,
     DetectSettings,
     GainSettings,
-    HttpSettings,
     LogSettings,
     MetricsSettings,
     ObserveSettings,
@@ -80,6 +81,7 @@ class Settings(StreamsSettings, BaseSettings):
     record: RecordSettings = Field(default_factory=RecordSettings)
     http: HttpSettings = Field(default_factory=HttpSettings)
     metrics: MetricsSettings = Field(default_factory=MetricsSettings)
+    notify: NotifySettings = Field(default_factory=NotifySettings)
     log: LogSettings = Field(default_factory=LogSettings)
     process: ProcessSettings = Field(default_factory=ProcessSettings)
     spark: SparkSettings = Field(default_factory=SparkSettings)
@@ -229,8 +231,10 @@ def _check_executor(settings: Settings) -> None:
             f"mode execute with security.protocol {protocol} needs it, so that Write on the journal topic alone"
             " commands nothing; make a key with: openssl rand -hex 32 > FILE; chmod 600 FILE",
         )
-    if settings.approve.second_person and len(settings.approve.people) < 2:
+    signs_in = settings.http.enabled and settings.http.pages and settings.http.auth.is_set
+    if settings.approve.second_person and len(settings.approve.people) < 2 and not signs_in:
         raise SettingMistake(
             "approve.people",
-            "approve.second_person needs at least two people: a record of the commands topic carries no principal",
+            "approve.second_person needs at least two people, or a sign-in (http.auth): a record of the commands topic"
+            " carries no principal",
         )

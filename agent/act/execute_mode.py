@@ -45,6 +45,7 @@ from agent.journal.approvals import (
 )
 from agent.journal.leader import corrections, in_past
 from agent.journal.plan_entries import BatchKey, remembered
+from agent.journal.record_trust import JournalKey
 from agent.journal.targets import plan_size, too_large_reason
 from agent.probing.check import next_look_ms
 from agent.probing.decide import ProbingContext, decisions
@@ -77,7 +78,7 @@ class ApprovedProposals:
         every = {plan_hash(one): one for one in (*self._by_hash.values(), *proposals)}
         self._by_hash = {digest: one for digest, one in every.items() if digest in wanted}
 
-    def rests(self, approval: ProposalApproval, snapshot: Snapshot) -> bool:
+    def may_hold(self, approval: ProposalApproval, snapshot: Snapshot) -> bool:
         """Whether what was approved may rest on what is there; also true where it is not known what that is."""
         proposal = self._by_hash.get(approval.plan_hash)
         return proposal is None or preconditions_hold(proposal, snapshot)
@@ -95,16 +96,17 @@ def hand_over(  # noqa: PLR0917 (what is handed over, and when)
         throttle_bytes_per_s=allow.throttle_bytes_per_s,
         max_moves=allow.max_moves,
         begin_by_ms=begin_by_ms,
+        begins=allow.attempt,
     )
     if (why := too_large_reason(plan_size(plan))) is not None:
         raise InvalidProposalError(f"{proposal.id}: {why}")
-    executor.accept(plan._replace(proposal_id=allow.plan or proposal.id, order=now_ms))
+    executor.accept(plan._replace(order=now_ms))
     sentence = f"begun: {counted(len(plan.targets), 'partition')}, approved by {allow.by}"
     return Outcome(proposal.id, done=True, sentence=sentence)
 
 
 _TICK_S = 0.5
-_HEAR_S = 5.0
+_ANSWER_S = 5.0
 _NOT_LEADING = "not done: this agent no longer leads"
 
 
@@ -119,10 +121,11 @@ class ExecuteMode:
         limits: Limits,
         clock: Clock,
         people: OperatorKeys = MappingProxyType({}),
+        witnesses: Sequence[JournalKey] = (),
         look_now: Callable[[], None] = lambda: None,
         on_fatal: Callable[[FatalFailure], None] = lambda _: None,
     ) -> None:
-        """``arguments`` are kafka-python's, of the executor's connection; ``people`` can prove their commands.
+        """``arguments`` are kafka-python's, of the executor's connection; ``people`` and ``witnesses`` prove commands.
 
         ``look_now`` requests a look with a planning, ``on_fatal`` gets what ends the agent; both from a thread.
         """
@@ -130,7 +133,7 @@ class ExecuteMode:
         self._arguments = arguments
         self._limits = limits
         self._clock = clock
-        self._people = people
+        self._people, self._witnesses = people, witnesses
         self.look_now = look_now
         self.on_fatal = on_fatal
         self._stop = threading.Event()
@@ -224,8 +227,8 @@ class ExecuteMode:
             term, view = self._term, self.view()
             if term is None or view is None:
                 return Outcome(proposal.id, done=False, sentence=_NOT_LEADING)
-            if (unheard := self._hear_out(term)) is not None:
-                return Outcome(proposal.id, done=False, sentence=f"not done: {unheard}")
+            if (why := self._answer_earlier(term)) is not None:
+                return Outcome(proposal.id, done=False, sentence=f"not done: {why}")
             view = term.journal.view()
             now = recheck(proposal, fresh, self._limits, view, self._clock().wall_ms)
             if not isinstance(now, Allow):
@@ -282,8 +285,8 @@ class ExecuteMode:
             return writes
         if cycle.planned:
             self._approved.planned(view, cycle.proposals)
-            rests = partial(self._approved.rests, snapshot=cycle.snapshot)
-            writes = (*writes, *approval_cleanup(view, cycle.proposals, begun, now_ms, rests))
+            holds = partial(self._approved.may_hold, snapshot=cycle.snapshot)
+            writes = (*writes, *approval_cleanup(view, cycle.proposals, begun, now_ms, holds))
         return writes
 
     def _write_rule(self, journal: JournalPort, proposal: Proposal, allow: Allow) -> None:
@@ -340,19 +343,19 @@ class ExecuteMode:
         self._log.info("leading", epoch=journal.epoch, sentence=f"this agent leads now, in epoch {journal.epoch}")
 
     def _take_over(self, journal: JournalPort) -> LeadershipTerm:
-        admin, hearing = WireAdminClient(self._arguments), CommandBacklog()
+        admin, backlog = WireAdminClient(self._arguments), CommandBacklog()
         trigger = RebalanceTrigger(admin, journal, self._clock, self._limits, leads_for_s=self._leadership.leads_for_s)
         executor = ReassignmentExecutor(
             journal=journal,
             admin=admin,
             policy=ReassignmentPolicy(self._limits.execute),
-            may=lambda: self._may(journal, hearing),
+            may=lambda: self._may(journal, backlog),
             traffic=self._traffic,
             leads_for_s=self._leadership.leads_for_s,
             tick_ms=self._limits.execute.tick_ms,
         )
         executor.start()
-        return LeadershipTerm(journal, admin, trigger, executor, hearing)
+        return LeadershipTerm(journal, admin, trigger, executor, backlog)
 
     def _retire(self) -> None:
         term, self._term = self._term, None
@@ -365,31 +368,31 @@ class ExecuteMode:
                 sentence=f"epoch {term.journal.epoch} has ended for this agent",
             )
 
-    def _may(self, journal: JournalPort, hearing: CommandBacklog) -> BatchPermission:
+    def _may(self, journal: JournalPort, backlog: CommandBacklog) -> BatchPermission:
         if not self._leadership.may_act():
             return BatchPermission(begin=False, sentence="it is not certain that this agent leads")
-        if (unheard := self._unheard(hearing)) is not None:
-            return BatchPermission(begin=False, sentence=unheard)
+        if (why := self._unanswered(backlog)) is not None:
+            return BatchPermission(begin=False, sentence=why)
         view, now_ms = journal.view(), self._clock().wall_ms
         if self._seen is not view:  # read once for each thing that is written, not once for each look
             self._records, self._seen = GuardJournal(in_past(view, now_ms)), view
         return may_begin(self._records, self._limits, now_ms, self._racks())
 
-    def _hear_out(self, term: LeadershipTerm) -> str | None:
+    def _answer_earlier(self, term: LeadershipTerm) -> str | None:
         """Answer what waits since before this agent led; why nothing may begin all the same."""
-        until = time.monotonic() + _HEAR_S
-        while (why := self._unheard(term.backlog)) is not None and time.monotonic() < until and not self._stop.is_set():
+        until = time.monotonic() + _ANSWER_S
+        while (why := self._unanswered(term.backlog)) and time.monotonic() < until and not self._stop.is_set():
             try:
                 more = self._answer(term)
             except (JournalUnavailable, UnreadableError) as error:
                 return str(error)
             if term.backlog.for_planning:
-                return self._unheard(term.backlog)
+                return self._unanswered(term.backlog)
             time.sleep(0 if more else _TICK_S / 10)
         return why
 
-    def _unheard(self, hearing: CommandBacklog) -> str | None:
-        return hearing.why_not(self._leadership.inbox())
+    def _unanswered(self, backlog: CommandBacklog) -> str | None:
+        return backlog.why_not(self._leadership.inbox())
 
     def _racks(self) -> Mapping[int, str | None] | None:
         """Broker that is up -> its rack, by the last look; None before the first."""
@@ -418,22 +421,22 @@ class ExecuteMode:
         waiting = inbox.read(view)
         full = len(waiting) >= MOST_AT_ONCE
         self._notices.log_problem(inbox.problem())
-        term.backlog.reads(inbox, unheard=stops_something(waiting), some=bool(waiting))
-        term.backlog.obeyed(inbox, unheard=self._obey(term, waiting, view, full=full), full=full)
+        term.backlog.reads(inbox, unanswered=stops_something(waiting), some=bool(waiting))
+        term.backlog.answered(inbox, unanswered=self._apply(term, waiting, view, full=full), full=full)
         return full
 
-    def _obey(self, term: LeadershipTerm, waiting: Sequence[InboxCommand], view: JournalState, *, full: bool) -> bool:
+    def _apply(self, term: LeadershipTerm, waiting: Sequence[InboxCommand], view: JournalState, *, full: bool) -> bool:
         """Whether something that stops waits for the first planning."""
         now_ms, judged = self._clock().wall_ms, (self._foresee, self._begins)
-        limits, people = self._limits, self._people
-        obeyed = apply_commands(waiting, view, self._standing, limits, now_ms, *judged, people=people, full=full)
-        if obeyed.writes:
-            term.journal.append(*obeyed.writes)
+        proven = partial(apply_commands, people=self._people, witnesses=self._witnesses, full=full)
+        effects = proven(waiting, view, self._standing, self._limits, now_ms, *judged)
+        if effects.writes:
+            term.journal.append(*effects.writes)
             term.passed_on = term.journal.view()
-        term.pass_on(obeyed.words)
-        if obeyed.look_now:
+        term.pass_on(effects.words)
+        if effects.look_now:
             self.look_now()
-        return obeyed.unheard
+        return effects.unanswered
 
     def _foresee(self, proposal: Proposal, view: JournalState) -> ExpectedVerdict | None:
         """The guard's verdict on a proposal by the last look, with this journal."""

@@ -84,15 +84,19 @@ def read_key_file(path: Path) -> tuple[str, ...]:
     """The lines of a file with secrets; a link, as orchestrators mount them, is followed. Raises OSError."""
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        status = os.fstat(file)
-        _check_regular(status)
-        _refuse(status, stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP, "other users may read or write it: chmod 600")
+        check_secret(os.fstat(file))
         text = os.read(file, _KEY_BYTES).decode("ascii")
     except UnicodeDecodeError as error:
         raise OSError(errno.EINVAL, "it is not ASCII text") from error
     finally:
         os.close(file)
     return tuple(line.strip() for line in text.splitlines() if line.strip())
+
+
+def check_secret(status: os.stat_result) -> None:
+    """Checks that it is a regular file that no other user may read or write. Raises OSError."""
+    _check_regular(status)
+    _refuse(status, stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP, "other users may read or write it: chmod 600")
 
 
 def user_at_host(uid: int) -> str:

@@ -136,6 +136,8 @@ COMMANDS: Mapping[str, str] = {
     "simulate": "agent.cli.simulate:simulate",
     "run": "agent.cli.run:run",
     "config": "agent.cli.config:config_app",
+    "token": "agent.cli.token:token_app",
+    "notify": "agent.cli.notify:notify_app",
     "proposals": "agent.cli.proposals:proposals_app",
     "reassign": "agent.cli.reassign:reassign_app",
     "pause": "agent.cli.proposals:pause",
@@ -146,7 +148,7 @@ COMMANDS: Mapping[str, str] = {
 """The agent's own commands: name -> ``module:attribute`` of its function or group; imported when it is called."""
 ORDER = (
     "status", "doctor", "groups", "topics", "racks", "top", "plan", "explain", "simulate", "run", "config",
-    "proposals", "reassign", "pause", "resume", "spark", "assign", "optimize", "demo", "cluster",
+    "notify", "token", "proposals", "reassign", "pause", "resume", "spark", "assign", "optimize", "demo", "cluster",
 )  # fmt: skip
 """The commands as the help lists them: those of a new user first, those that act after them. Others come last."""
 _COMPLETING = "_RACKWISE_COMPLETE"
@@ -239,6 +241,16 @@ def main(
     _version_asked: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    _agent: Annotated[  # taken off the arguments before they are read, as is the next
+        str | None,
+        typer.Option(
+            "--agent", metavar="URL", help="Ask the API of this running agent, not the cluster; RACKWISE_AGENT."
+        ),
+    ] = None,
+    _token_file: Annotated[
+        str | None,
+        typer.Option("--agent-token-file", metavar="FILE", help="File with its token, or RACKWISE_AGENT_TOKEN."),
+    ] = None,
     _debug: Annotated[  # taken off the arguments before they are read, wherever it stands among them
         bool, typer.Option("--debug", help="Show the traceback of an error; RACKWISE_DEBUG=1 is the same.")
     ] = False,

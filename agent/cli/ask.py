@@ -6,20 +6,17 @@ import getpass
 import os
 import socket
 import sys
-import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from agent.cli.output import say
-from agent.errors import BadInput, GaveUp, GuardRefused, JournalUnavailable
-from agent.values.number_format import lasted
+from agent.errors import BadInput, GaveUp, GuardRefused
 
 if TYPE_CHECKING:
     from agent.act.lead.leadership_plan import LeadershipPlan
     from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand
-    from agent.journal.leader import LeaderEntry
     from agent.journal.record_trust import JournalKey
     from agent.values.journal import JournalState
     from config.load import LoadedSettings
@@ -39,8 +36,6 @@ def confirmed(question: str, *, option: str) -> bool:
 
 READ_MS = 10_000
 POLL_S = 0.5
-OLD_MS = 900_000
-"""A leader confirms its lead every five minutes; one without a confirmation for three times as long may be gone."""
 
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Reason, kept in the journal.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
@@ -103,33 +98,17 @@ def command(
     verb: CommandVerb, proposal_id: str | None = None, *, plan_hash: str | None = None, reason: str = ""
 ) -> OperatorCommand:
     """A command of this person, now."""
-    from agent.journal.commands import OperatorCommand as Wish
+    from agent.act.commands.ask_leader import new_command
 
-    name = f"{verb.value}-{os.urandom(8).hex()}"
-    return Wish(name, verb, who(), time.time_ns() // 1_000_000, proposal_id, plan_hash, reason)
+    return new_command(verb, who(), proposal_id, plan_hash=plan_hash, reason=reason)
 
 
 def ask(plan: LeadershipPlan, command: OperatorCommand, wait_s: float) -> LeaderAnswer:
     """Send it and wait for its answer. Raises GuardRefused when it is refused, GaveUp when no agent answers."""
-    from agent.journal.commands import answer_to
+    from agent.act.commands.ask_leader import ask_leader
 
-    leader = _leader(plan)
-    _send(plan, command, leader)
-    until = time.monotonic() + wait_s
-    silence = f"{leader.agent} on {leader.host}, the last leading agent, did not answer"
-    while time.monotonic() < until:
-        try:
-            found = answer_to(journal(plan), command.id)
-        except JournalUnavailable as error:  # the command was sent, so it may be obeyed all the same
-            found, silence = None, f"the journal, where the answer is written, cannot be read: {error.why}"
-        if found is not None:
-            return _accepted(found.answer, command)
-        time.sleep(POLL_S)
-    raise GaveUp(
-        f"No agent answered within {wait_s:.0f} s",
-        why=f"{silence}; the command was sent, and the leading agent may still carry it out",
-        todo="Check that an agent runs in mode execute; a late answer is listed by: rackwise proposals history",
-    )
+    answer = ask_leader(plan, command, wait_s, journal=lambda: journal(plan), note=say, poll_s=POLL_S)
+    return _accepted(answer, command)
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -149,46 +128,6 @@ def who() -> str:
         return f"{getpass.getuser()}@{socket.gethostname()}"
     except (OSError, KeyError):  # a user id without a name, as in many containers
         return f"uid{os.getuid()}@{socket.gethostname()}"
-
-
-def _leader(plan: LeadershipPlan) -> LeaderEntry:
-    from agent.journal.leader import LEADER, leader_in
-
-    view = journal(plan)
-    found = leader_in(view)
-    if found is None:
-        raise GaveUp(
-            "No agent leads, and none has led yet",
-            why="an agent in mode execute carries out commands, and the journal names none",
-            todo="Start one with: rackwise run --mode execute",
-        )
-    idle_ms = time.time_ns() // 1_000_000 - max(view[LEADER].at_ms, found.since_ms)
-    if idle_ms > OLD_MS:
-        say(f"note: {found.agent} on {found.host}, the last leading agent, confirmed it {lasted(idle_ms)} ago")
-    return found
-
-
-def _send(plan: LeadershipPlan, command: OperatorCommand, leader: LeaderEntry) -> None:
-    from agent.act.commands.commands_topic import send_command
-    from agent.act.commands.inbox import spool_command
-    from agent.execute.commands.identity import signed
-    from agent.journal.commands import command_to_json
-
-    record = command_to_json(command)
-    if plan.signer is not None:
-        record = signed(record, plan.signer, plan.cluster or leader.cluster)
-    if plan.file is not None:
-        spool_command(plan.spool_directory, record, at_ms=command.at_ms)
-        return
-    send_command(
-        plan.config,
-        plan.commands_topic,
-        record,
-        cluster=leader.cluster,
-        sender=command.who,
-        at_ms=command.at_ms,
-        timeout_ms=READ_MS,
-    )
 
 
 def _accepted(answer: LeaderAnswer, command: OperatorCommand) -> LeaderAnswer:

@@ -66,8 +66,10 @@ class _Interrupt:
 
 
 def _run(arguments: list[str], *, interruptible: bool) -> int:
+    from agent.cli.agent_api import taken_off
     from agent.cli.app import command_line
 
+    arguments = taken_off(arguments)
     command = command_line(arguments[0] if arguments else "")
     if interruptible:
         # From here on there is something to close: an interrupt goes up through the command as an exception.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
-from agent.cli import options
+from agent.cli import agent_api, options
 from agent.cli.output import OutputFormat, chosen, emit, emit_document, emit_json, emit_one, say
 from agent.values.kafka import BOOTSTRAP_SERVERS
 from agent.values.number_format import counted
@@ -83,10 +83,17 @@ def _brokers(kafka: KafkaClientConfig) -> list[str]:
 
 
 def _read_keys(loaded: LoadedSettings) -> None:
-    """Read every file with a key that is set. Raises ConfigError for one that cannot be used."""
-    from agent.act.own_files import journal_keys, people, signer
+    """Read every file with a key or an address that is set. Raises ConfigError for one that cannot be used."""
+    from agent.act.own_files import journal_keys, people, read_key_file, signer
+    from agent.notify.targets import addresses
 
     settings = loaded.settings
+    targets = addresses(settings.notify, read_key_file)
+    if targets:
+        from agent.notify.service import NotifyService
+
+        for target in targets:
+            NotifyService(target.target.name, target.url)
     journal_keys(settings.execute.journal_key_file)
     people(settings.approve.people)
     signer(settings.operator.name, settings.operator.key_file)
@@ -132,8 +139,12 @@ def show(
     from agent.documents.config import setting_rows
     from config.load import effective
 
-    loaded = options.settings(source)
-    rows: list[dict[str, Any]] = [dict(row) for row in setting_rows(effective(loaded))]
+    rows: list[dict[str, Any]]
+    if agent_api.named_agent() is not None:
+        agent_api.note_options(*source)
+        rows = agent_api.rows("/settings")
+    else:
+        rows = [dict(row) for row in setting_rows(effective(options.settings(source)))]
     columns = ("setting", "value", "origin") if origin else ("setting", "value")
     if chosen(output) is OutputFormat.TABLE:
         rows = [{**row, "value": "none" if row["value"] is None else row["value"]} for row in rows]

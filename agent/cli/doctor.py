@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,6 +11,7 @@ from agent.cli.output import NAMES_SHOWN, CellMark, OutputFormat, chosen, emit, 
 
 if TYPE_CHECKING:
     from agent.documents.cluster import CheckDocument, FixDocument
+    from agent.simulate.evaluation import StageEvaluation
 
 V = TypeVar("V")
 _INDENT = 10
@@ -20,28 +21,31 @@ PARTS_SHOWN = 20
 @options.expanded
 def doctor(source: options.SettingsOptions, given: options.LookOptions) -> None:
     """Faults that cause traffic across racks, each with its cost a day and the line to change; and risks."""
-    look = session.look_or_replay(source, given.replay, duration=given.duration)
+    rows, look = session.shown(source, given, "/doctor", _document)
     from agent.cli import tables
-    from agent.documents.doctor import check_rows, doctor_checks
 
-    checks = doctor_checks(look)
-    rows = check_rows(checks, look)
     if chosen(given.output) is not OutputFormat.TABLE:
         columns = ("state", "check", "who", "sentence", "line", "cross_rack_bytes_per_s", "usd_per_day")
         emit(rows, columns, given.output, absent={"line": CellMark.NONE})
-        session.leave(look)
-    _show_checks(rows, {check.name for check in checks if check.always_shown}, every=given.every)
+        session.leave_look(look)
+    _show_checks(rows, every=given.every)
     tables.basis(look)
-    session.leave(look)
+    session.leave_look(look)
 
 
-def _show_checks(rows: list[CheckDocument], telling: Collection[str], *, every: bool) -> None:
-    """Each check in lines that fit the terminal; ``telling``: those worth reading also when nothing is wrong."""
+def _document(look: StageEvaluation) -> object:
+    from agent.documents.doctor import check_rows, doctor_checks
+
+    return check_rows(doctor_checks(look), look)
+
+
+def _show_checks(rows: list[CheckDocument], *, every: bool) -> None:
+    """Each check in lines that fit the terminal."""
     from agent.cli.tables import fault_words
 
     for row in rows:
         emit_text(row["check"], indent=_INDENT, mark=f"{row['state']:>8}")
-        is_shown = row["state"] != "ok" or row["check"] in telling
+        is_shown = row["state"] != "ok" or row["always_shown"]
         _emit_parts(row["sentences"] if is_shown else [], lambda part: emit_text(part, indent=_INDENT), every=every)
         costs = fault_words(row)
         if costs:

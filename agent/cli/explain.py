@@ -6,11 +6,11 @@ import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
-from agent.cli import options, running_agents, session
+from agent.cli import agent_api, options, running_agents, session
 from agent.cli.output import OutputFormat, chosen, emit, remember_replay, say
 from agent.cli.running_agents import ago, expired, of_this_look
 
@@ -57,8 +57,9 @@ def explain(
 ) -> None:
     """Why something is proposed or not: every rule with its numbers, by the settings of the running agent."""
     from agent.documents.explanation import NO_JOURNAL_IN_FILE, explained_rows, needs_journal
-    from agent.explain.explain import label
 
+    if agent_api.named_agent() is not None:
+        _of_an_agent(subject, source, output, replay, every=every)
     if replay is not None:
         judged = _replayed(replay, as_configured_here=as_configured_here)
     else:
@@ -74,13 +75,29 @@ def explain(
         _note_other_leader(view, judged)
     unread = NO_JOURNAL_IN_FILE if judged.loaded is None else "the journal could not be read"
     rows: list[dict[str, Any]] = [dict(row) for row in explained_rows(subject, seen, view, unread)]
-    nothing = ended or f"{subject}: no rule applies to it"
+    _emit_rules(rows, ended or f"{subject}: no rule applies to it", output, every=every)
+    session.leave(seen)
+
+
+def _emit_rules(rows: list[dict[str, Any]], nothing: str, output: options.Output, *, every: bool) -> None:
+    from agent.explain.explain import label
+
     if not rows and chosen(output) is not OutputFormat.TABLE:
         say(nothing)
     if chosen(output) is OutputFormat.TABLE:
         rows = [{**row, "rule": label(row["rule"])} for row in rows]
     emit(rows, COLUMNS, output, empty=nothing, every=every)
-    session.leave(seen)
+
+
+def _of_an_agent(
+    subject: str, source: options.SettingsOptions, output: options.Output, replay: Path | None, *, every: bool
+) -> NoReturn:
+    """The rules of the agent that ``--agent`` names."""
+    session.refuse_beside_agent(replay, None)
+    agent_api.note_options(*source)
+    rows, look = agent_api.answer("/explain", subject=subject)
+    _emit_rules(rows, f"{subject}: no rule applies to it", output, every=every)
+    session.leave_look(look)
 
 
 # --- by whose settings ------------------------------------------------------------------------------------------

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from agent.cli import options, session
 from agent.cli.output import OutputFormat, chosen, emit, emit_one, emit_text
 from agent.values.number_format import counted
+from config.foreign_text import segment_of
+
+if TYPE_CHECKING:
+    from agent.simulate.evaluation import StageEvaluation
 
 
 @options.expanded
@@ -23,33 +27,51 @@ def groups(
 
     With GROUP: its members, its tasks, and its reads by topic.
     """
-    look = session.look_or_replay(source, given.replay, duration=given.duration)
+    if group is not None:
+        _show_group(source, given, group)
+    rows, look = session.shown(source, given, "/groups", _rows)
     from agent.cli import tables
-    from agent.documents import views
-    from agent.money.costs import costs_of
-    from agent.plan.new_partitions import unknown_group
+    from agent.values.kafka import MEMBERLESS_STATES
     from agent.values.observation import ObservationPart
 
-    costs = costs_of(look.snapshot)
-    if group is not None and group not in look.snapshot.groups:
-        raise unknown_group(group, look.snapshot)
-    if group is not None:
-        document = views.group(group, costs, look)
-        if chosen(given.output) is OutputFormat.TABLE:
-            tables.show_group(document, look, every=given.every)
-        else:
-            emit_one(document, given.output)
-        session.leave(look)
-    rows = views.groups(costs, look)
     if chosen(given.output) is not OutputFormat.TABLE:
         emit(rows, tuple(name for name in rows[0] if name != "racks") if rows else (), given.output)
-        session.leave(look)
-    shown = rows if given.every else [row for row in rows if not views.is_empty(look, row["group"])]
+        session.leave_look(look)
+    shown = rows if given.every else [row for row in rows if row["members"] or row["state"] not in MEMBERLESS_STATES]
     empty = session.none_of("no groups", look, ObservationPart.GROUPS) if not rows else "no group has members"
-    columns = tables.with_money(tables.GROUPS, look.limits)
+    columns = tables.with_money(tables.GROUPS, priced=look["priced"])
     emit(tables.groups(shown), columns, given.output, empty=empty, every=given.every)
     tables.basis(look)
     if len(shown) < len(rows):
         left_out = len(rows) - len(shown)
         emit_text(f"{counted(left_out, 'group')} without members not shown: --all")
-    session.leave(look)
+    session.leave_look(look)
+
+
+def _show_group(source: options.SettingsOptions, given: options.LookOptions, group: str) -> NoReturn:
+    """One group with its members, its tasks, and its reads by topic. Raises what an unknown group raises."""
+
+    def made(look: StageEvaluation) -> object:
+        from agent.documents.views import group as details
+        from agent.money.costs import costs_of
+        from agent.plan.new_partitions import unknown_group
+
+        if group not in look.snapshot.groups:
+            raise unknown_group(group, look.snapshot)
+        return details(group, costs_of(look.snapshot), look)
+
+    document, look = session.shown(source, given, f"/groups/{segment_of(group)}", made)
+    if chosen(given.output) is OutputFormat.TABLE:
+        from agent.cli import tables
+
+        tables.show_group(document, look, every=given.every)
+    else:
+        emit_one(document, given.output)
+    session.leave_look(look)
+
+
+def _rows(look: StageEvaluation) -> object:
+    from agent.documents.views import groups
+    from agent.money.costs import costs_of
+
+    return groups(costs_of(look.snapshot), look)

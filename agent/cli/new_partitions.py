@@ -17,7 +17,6 @@ from agent.values.kafka import BOOTSTRAP_SERVERS
 if TYPE_CHECKING:
     from agent.documents.plan import BrokerExtent, NewPlacementRow, PlacementSpread
 
-_MOST_DIGITS = 18
 _EXTENTS = ("topic_replicas", "topic_leaders", "cluster_replicas", "cluster_leaders")
 _ENDS = ("least", "most")
 
@@ -59,6 +58,8 @@ def wanted(
     new_topic: str | None, partitions: int | None, replication_factor: int | None, add_partitions: str | None
 ) -> NewPartitionsRequest | None:
     """What was asked for; None when nothing was. Raises ``BadInput`` for options that contradict each other."""
+    from agent.simulate.change_texts import named_number
+
     if new_topic is not None and add_partitions is not None:
         raise BadInput(
             "--new-topic and --add-partitions contradict each other",
@@ -84,19 +85,6 @@ def wanted(
         if add_partitions is None
         else NewPartitionsRequest(*named_number(add_partitions, "--add-partitions"), None)
     )
-
-
-def named_number(text: str, option: str) -> tuple[str, int]:
-    """``NAME=N`` as its two parts. Raises ``BadInput``."""
-    name, _, number = text.rpartition("=")
-    if not name or not is_whole(number.strip().removeprefix("-")):
-        raise BadInput(f"{option} {text} cannot be read", why="it is not NAME=NUMBER", todo=f"Write {option} NAME=N.")
-    return name, int(number)
-
-
-def is_whole(text: str) -> bool:
-    """Whether a text is a whole number of a size that anything here can have."""
-    return text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
 def place(

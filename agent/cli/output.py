@@ -77,11 +77,15 @@ class _InForce:
 
     common: tuple[str, ...] = ()
     replay: tuple[str, ...] = ()
+    agent: str | None = None
+    """The agent that is asked instead of a cluster."""
+    answered: frozenset[str] = frozenset()
+    """Commands that it answers."""
 
 
 def forget() -> None:
     """A new command begins."""
-    _InForce.common, _InForce.replay = (), ()
+    _InForce.common, _InForce.replay, _InForce.agent = (), (), None
 
 
 def remember(
@@ -105,15 +109,22 @@ def remember_replay(path: Path) -> None:
     _InForce.replay = ("--replay", str(path))
 
 
+def remember_agent(url: str, answered: frozenset[str]) -> None:
+    """The agent that this command asks, and the commands that an agent answers."""
+    _InForce.agent, _InForce.answered = url, answered
+
+
 def runnable(text: str) -> str:
     """The text with the options of this run in every command of rackwise that it names."""
-    if not _InForce.common and not _InForce.replay:
+    if not _InForce.common and not _InForce.replay and _InForce.agent is None:
         return text
     return _COMMAND.sub(_with_options, text)
 
 
 def _with_options(found: re.Match[str]) -> str:
     command = found["command"]
+    if _InForce.agent is not None:
+        return f"--agent {shlex.quote(_InForce.agent)} {command}" if command in _InForce.answered else command
     options: Sequence[str] = _InForce.common
     if _InForce.replay:
         options = _InForce.replay if command in _LOOKS else ()

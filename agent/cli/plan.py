@@ -15,6 +15,7 @@ from agent.money.traffic import bytes_words, usd_words
 from agent.values.number_format import counted
 
 if TYPE_CHECKING:
+    from agent.documents.cluster import LookDocument
     from agent.simulate.evaluation import StageEvaluation
     from agent.values.proposal import PredictedEffect, Proposal
 
@@ -75,6 +76,7 @@ def plan(
     every: options.All = False,
 ) -> None:
     """Proposals that rackwise would make now, or the placement of new partitions. Nothing is published."""
+    from agent.documents.status import look_document
     from agent.propose import codec as written
     from agent.simulate.evaluation import keeping_leaders
     from agent.values.observation import ObservationPart
@@ -88,22 +90,22 @@ def plan(
     seen = session.look_or_replay(source, replay, duration=duration)
     if keep_leaders and replay is not None:  # a recorded look brings its own settings
         seen = keeping_leaders(seen)
-    found = seen.proposals
+    found, look = seen.proposals, look_document(seen)
     if reassignment_json is not None:
         write_text(reassignment_json, written.reassignment_json(found) + "\n")
     if rollback_json is not None:
         write_text(rollback_json, written.rollback_json(found) + "\n")
     if not groups:
-        empty = session.none_of("no proposals", seen, *ObservationPart)
-        priced = seen.limits.price.usd_per_gb is not None or bool(seen.limits.price.between)
+        empty = session.none_of("no proposals", look, *ObservationPart)
+        priced = look["priced"]
         emit_proposals(found, output, every=every, priced=priced, empty=empty)
     _say_held(seen)
     if groups or chosen(output) is OutputFormat.TABLE:
-        _emit_groups(seen, output, every=every)
+        _emit_groups(seen, look, output, every=every)
     if chosen(output) is OutputFormat.TABLE:
         from agent.cli import tables
 
-        tables.basis(seen)
+        tables.basis(look)
     exit_code = CHANGES_PROPOSED if detailed_exitcode and found else 0
     session.leave(seen, exit_code)
 
@@ -120,7 +122,7 @@ def _say_held(seen: StageEvaluation) -> None:
         say(f"{counted(len(held) - _HELD_SHOWN, 'more absent broker')}: rackwise status")
 
 
-def _emit_groups(seen: StageEvaluation, output: OutputFormat | None, *, every: bool) -> None:
+def _emit_groups(seen: StageEvaluation, look: LookDocument, output: OutputFormat | None, *, every: bool) -> None:
     from agent.documents.comparison import group_rows
     from agent.values.observation import ObservationPart
 
@@ -130,7 +132,7 @@ def _emit_groups(seen: StageEvaluation, output: OutputFormat | None, *, every: b
     match form:
         case OutputFormat.TABLE:
             shown = [table_row(row) for row in rows]
-            empty = session.none_of("no group assigns partitions", seen, ObservationPart.GROUPS)
+            empty = session.none_of("no group assigns partitions", look, ObservationPart.GROUPS)
             emit(shown, SHOWN, form, title=title, empty=empty, every=every)
             if shown:
                 emit_text(BY)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from agent.cli import ask, options
+from agent.cli import agent_api, ask, options
 from agent.cli.output import OutputFormat, chosen, emit, emit_one, say
 from agent.cli.running_agents import as_of
 from agent.errors import BadInput
@@ -74,7 +74,7 @@ def proposals(
 ) -> None:
     """Open proposals of the proposals topic; its commands approve, follow and cancel them."""
     if context.invoked_subcommand is None:
-        _list(options.settings(source), output, every=every)
+        _list(source, output, every=every)
     elif any((*source, output, every)):
         verb = context.invoked_subcommand
         raise BadInput(
@@ -92,7 +92,7 @@ def list_proposals(
     every: options.All = False,
 ) -> None:
     """Published proposals that are still open; the same as proposals alone."""
-    _list(options.settings(source), output, every=every)
+    _list(source, output, every=every)
 
 
 @proposals_app.command()
@@ -147,8 +147,11 @@ def history(
     from agent.cli.records import history_cells
     from agent.documents.journal import history_rows
 
-    loaded = options.settings(source)
-    rows = history_rows(ask.journal(ask.plan_of(loaded)))
+    if agent_api.named_agent() is not None:
+        agent_api.note_options(*source)
+        rows = agent_api.rows("/journal/history")
+    else:
+        rows = history_rows(ask.journal(ask.plan_of(options.settings(source))))
     form = chosen(output)
     shown = [history_cells(row) for row in rows] if form in {OutputFormat.TABLE, OutputFormat.CSV} else rows
     emit(
@@ -291,16 +294,26 @@ def _standing(loaded: LoadedSettings, proposal_id: str) -> Proposal:
     )
 
 
-def _list(loaded: LoadedSettings, output: options.Output, *, every: bool) -> None:
+def _list(source: options.SettingsOptions, output: options.Output, *, every: bool) -> None:
     from agent.cli.plan import emit_proposals
     from agent.cli.running_agents import expired
     from agent.values.number_format import counted, few
 
-    found, now_ms = _published(loaded), time.time_ns() // 1_000_000
+    found, now_ms = _listed_proposals(source), time.time_ns() // 1_000_000
     opened = tuple(one for one in found if expired(one.expires_ms, now_ms) is None)
     emit_proposals(opened, output, every=every, now_ms=now_ms)
     if left_out := [f"{one.id} {over}" for one in found if (over := expired(one.expires_ms, now_ms)) is not None]:
         say(f"{counted(len(left_out), 'proposal')} left out, not published again in time: {few(left_out, _NAMED)}")
+
+
+def _listed_proposals(source: options.SettingsOptions) -> list[Proposal]:
+    """Those of the agent that ``--agent`` names, as it planned last; else those of the topic."""
+    if agent_api.named_agent() is None:
+        return _published(options.settings(source))
+    from agent.propose.codec import proposal_from_json
+
+    agent_api.note_options(*source)
+    return [proposal_from_json(row) for row in agent_api.rows("/proposals")]
 
 
 def _published(loaded: LoadedSettings) -> list[Proposal]:

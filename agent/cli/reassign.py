@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, NoReturn
 
 import typer
 
-from agent.cli import ask, options, proposals
+from agent.cli import agent_api, ask, options, proposals, session
 from agent.cli.output import CellMark, OutputFormat, chosen, emit, emit_gap, emit_line, emit_one, say
 
 if TYPE_CHECKING:
-    from agent.documents.journal import JournalRecords
+    from agent.documents.journal import JournalRecords as Records
     from agent.documents.proposals import ReassignStatus, VerifyRow
     from agent.values.journal import JournalState
-    from agent.values.observation import Observation
+    from agent.values.observation import Gap, Observation
     from agent.values.reassignment import ReassignmentPlan
     from assignors.problem import TopicPartition
     from config.load import LoadedSettings
@@ -56,9 +57,10 @@ def status(
 ) -> None:
     """Plans of the journal, and every reassignment that the brokers report, also of other tools."""
     from agent.cli.follow import ReassignmentWatcher
-    from agent.cli.records import copy_cells, plan_cells
     from agent.documents.journal import reassign_status
 
+    if agent_api.named_agent() is not None:
+        _status_of_an_agent(source, output, every=every, only=(plan, reassignment_json, rollback_json))
     loaded = options.settings(source)
     records = _journal_records(loaded, needed=plan is not None, table=chosen(output) is OutputFormat.TABLE)
     named = _plan(records.view, plan) if plan is not None else None
@@ -69,19 +71,52 @@ def status(
     document = reassign_status(records, observation.reassignments, copies, named=named, plan=plan)
     if chosen(output) is not OutputFormat.TABLE:
         emit_one(document, output)
-        raise typer.Exit(_exit_code(observation, records))
+    else:
+        _show_status(document, records, unseen="reassignments" in _unseen(observation.gaps), output=output, every=every)
+    raise typer.Exit(_exit_code(observation.gaps, known=records.known))
+
+
+def _status_of_an_agent(
+    source: options.SettingsOptions, output: options.Output, *, every: bool, only: tuple[object, ...]
+) -> NoReturn:
+    """What the agent that ``--agent`` names shows. Raises BadInput for options of one plan."""
+    from agent.documents.journal import JournalRecords
+    from agent.errors import BadInput
+
+    if any(one is not None for one in only):
+        raise BadInput(
+            "--agent shows all plans",
+            why="the agent answers with its whole status, and writes no file",
+            todo="Leave PLAN and the files out, or leave --agent out.",
+        )
+    agent_api.note_options(*source)
+    document, look = agent_api.answer("/reassignments")
+    gaps, journal = session.gaps_in(look), look["journal"]
+    if chosen(output) is not OutputFormat.TABLE:
+        emit_one(document, output)
+    else:
+        records = JournalRecords({}, journal["name"], journal["known"], journal["why"] or "")
+        _show_status(document, records, unseen="reassignments" in _unseen(gaps), output=output, every=every)
+    raise typer.Exit(_exit_code(gaps, known=journal["known"]))
+
+
+def _show_status(
+    document: ReassignStatus, records: Records, *, unseen: bool, output: options.Output, every: bool
+) -> None:
+    """Tables of plans, reassignments and copies."""
+    from agent.cli.records import copy_cells, plan_cells
+
     _show_journal(document, records.why, output, every=every)
     none = {"throttle": CellMark.NONE}
     shown = [plan_cells(row) for row in document["plans"]]
     emit_gap(shown)
-    if records.view or (records.known and not records.why):
+    if shown or (records.known and not records.why):
         emit(shown, PLANS, output, empty="the journal has no plan", absent=none, every=every)
     emit_gap(document["reassignments"])
-    emit(document["reassignments"], MOVES, output, empty=_none_moves(observation), every=every)
+    emit(document["reassignments"], MOVES, output, empty=_none_moves(unseen=unseen), every=every)
     if document["copies"]:
         emit_line()
         emit([copy_cells(row) for row in document["copies"]], (*COPIES, "ours"), output, every=every)
-    raise typer.Exit(_exit_code(observation, records))
 
 
 def _show_journal(document: ReassignStatus, why: str, output: options.Output, *, every: bool) -> None:
@@ -163,7 +198,7 @@ def _say_way_back(loaded: LoadedSettings, name: str) -> None:
         say(f"{plan.proposal_id}: {partitions}, {plan.state.value}; those that have moved move back{limits}")
 
 
-def _journal_records(loaded: LoadedSettings, *, needed: bool, table: bool) -> JournalRecords:
+def _journal_records(loaded: LoadedSettings, *, needed: bool, table: bool) -> Records:
     """The journal, empty where there is none; raises what `ask.journal` raises where a plan of it is needed.
 
     ``table``: the answer itself says why there is none.
@@ -193,25 +228,25 @@ def _journal_records(loaded: LoadedSettings, *, needed: bool, table: bool) -> Jo
     return JournalRecords(view, str(plan.file or plan.journal_topic))
 
 
-def _unseen(observation: Observation) -> set[str]:
-    return {gap.part.value for gap in observation.gaps if gap.is_missed}
+def _unseen(gaps: Iterable[Gap]) -> set[str]:
+    return {gap.part.value for gap in gaps if gap.is_missed}
 
 
-def _none_moves(observation: Observation) -> str:
-    if "reassignments" in _unseen(observation):
+def _none_moves(*, unseen: bool) -> str:
+    if unseen:
         return "reassignments are unknown: the brokers did not report them"
     return "the brokers report no reassignment"
 
 
-def _exit_code(observation: Observation, records: JournalRecords) -> int:
+def _exit_code(gaps: Sequence[Gap], *, known: bool) -> int:
     """0, or that of a partial answer, whose missing parts are named."""
     from agent.cli.session import gap_lines
     from agent.simulate.evaluation import PARTIAL_EXIT
 
-    unseen = _unseen(observation)
-    for line in gap_lines(gap for gap in observation.gaps if gap.part.value in unseen)[:GAPS_SHOWN]:
+    unseen = _unseen(gaps)
+    for line in gap_lines(gap for gap in gaps if gap.part.value in unseen)[:GAPS_SHOWN]:
         say(line)
-    return PARTIAL_EXIT if unseen or not records.known else 0
+    return PARTIAL_EXIT if unseen or not known else 0
 
 
 def _plan(view: JournalState, name: str) -> ReassignmentPlan:

@@ -21,7 +21,6 @@ from agent.values.number_format import lasted
 if TYPE_CHECKING:
     from agent.record.newest_look import AgentRun
     from agent.record.running_agent import RunningAgent
-    from agent.simulate.evaluation import StageEvaluation
     from agent.values.limits import Limits
     from agent.values.memory import Memory
     from agent.values.observation import Observation
@@ -256,9 +255,8 @@ def _age_ms(one: AgentRun, observation: Observation) -> int | None:
     return None if one.ahead_ms > STALE_MS else max(0, observation.taken_ms - one.newest_ms)
 
 
-def agent_line(look: StageEvaluation) -> str | None:
+def agent_line(agent: AgentDocument | None) -> str | None:
     """The agent in a few words, for a cell; None where none is known."""
-    agent = look.agent
     if agent is None:
         return None
     lines = [_line(agent, several=bool(agent["others"])), *(_line(one, several=True) for one in agent["others"])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import typer
 
@@ -18,7 +18,7 @@ from agent.values.number_format import in_full
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from agent.documents.cluster import FindingDocument
+    from agent.documents.cluster import FindingDocument, LookDocument
     from agent.simulate.evaluation import StageEvaluation
     from agent.telemetry.looks import CycleInputs
     from agent.values.limits import Limits
@@ -134,31 +134,97 @@ def _lived_through(look: CycleInputs) -> StageEvaluation:
     return seen._replace(rates=judged(RateMeasurement(RateSource.FILE), seen.snapshot))
 
 
-def none_of(sentence: str, seen: StageEvaluation, *parts: ObservationPart) -> str:
+class ShownLook(NamedTuple):
+    """A document, with what is true of every document of its look."""
+
+    document: Any
+    look: LookDocument
+
+
+def shown(
+    source: options.SettingsOptions,
+    given: options.LookOptions,
+    route: str,
+    maker: Callable[[StageEvaluation], object],
+    *,
+    reported: bool = False,
+) -> ShownLook:
+    """What a command shows: of the agent that ``--agent`` names, by its route, else made from one look."""
+    from agent.cli import agent_api
+
+    if agent_api.named_agent() is not None:
+        refuse_beside_agent(given.replay, given.duration)
+        agent_api.note_options(*source)
+        return ShownLook(*agent_api.answer(route))
+    seen = look_or_replay(source, given.replay, duration=given.duration, reported=reported)
+    return shown_of(seen, maker)
+
+
+def shown_of(seen: StageEvaluation, maker: Callable[[StageEvaluation], object]) -> ShownLook:
+    """A document of one look."""
+    from agent.documents.status import look_document
+
+    return ShownLook(maker(seen), look_document(seen))
+
+
+def refuse_beside_agent(replay: Path | None, duration: str | None) -> None:
+    """Raises BadInput for options that an agent has no use for."""
+    from agent.errors import BadInput
+
+    for option, value in (("--replay", replay), ("--for", duration)):
+        if value is not None:
+            raise BadInput(
+                f"{option} and --agent contradict each other",
+                why="an agent shows its own last look, with its own rates",
+                todo="Leave one of them out.",
+            )
+
+
+def none_of(sentence: str, look: LookDocument, *parts: ObservationPart) -> str:
     """The line in place of a table without rows: that there is nothing, or that nothing was seen."""
-    from agent.values.cycle import gaps_of, hidden_groups
+    from agent.values.cycle import gaps_among
     from agent.values.observation import ObservationPart
 
-    causes = sorted({f"{gap.part}: {gap.cause}" for gap in gaps_of(seen.snapshot, parts)})
-    hidden = ObservationPart.GROUPS in parts and hidden_groups(seen.snapshot, seen.limits)
+    causes = sorted({f"{gap.part}: {gap.cause}" for gap in gaps_among(gaps_in(look), parts)})
+    hidden = ObservationPart.GROUPS in parts and look["rebalancing_groups"]
     causes += [f"{ObservationPart.GROUPS}: rebalancing"] if hidden else []
     return f"{sentence}, as far as was seen ({', '.join(causes)})" if causes else sentence
 
 
-def leave(seen: StageEvaluation, exit_code: int = 0, *, gaps: Sequence[Gap] | None = None) -> NoReturn:
+def gaps_in(look: LookDocument) -> list[Gap]:
+    """The gaps of a look."""
+    from agent.values.observation import Gap, GapCause, ObservationPart
+
+    return [
+        Gap(ObservationPart(one["part"]), GapCause(one["cause"]), one["subject"], one["detail"]) for one in look["gaps"]
+    ]
+
+
+def leave(seen: StageEvaluation, exit_code: int = 0) -> NoReturn:
+    """End a command that has answered from one look, as `leave_look` does."""
+    from agent.simulate.evaluation import is_partial
+
+    _leave(seen.snapshot.gaps, exit_code, partial=is_partial(seen.snapshot))
+
+
+def leave_look(look: LookDocument, exit_code: int = 0, *, gaps: Sequence[Gap] | None = None) -> NoReturn:
     """End a command that has answered: gaps go to stderr in every form, and a partial answer has an exit code.
 
     ``gaps``: those that the answer itself has not named; all by default.
     """
-    from agent.simulate.evaluation import PARTIAL_EXIT, is_partial
+    _leave(gaps_in(look) if gaps is None else gaps, exit_code, partial=look["partial"])
 
-    lines = gap_lines(seen.snapshot.gaps if gaps is None else gaps)
+
+def _leave(gaps: Sequence[Gap], exit_code: int, *, partial: bool) -> NoReturn:
+    from agent.simulate.evaluation import PARTIAL_EXIT
+
+    lines = gap_lines(gaps)
     for line in lines[:GAPS_SHOWN]:
         say(line)
     if len(lines) > GAPS_SHOWN:
         say(f"not seen: {len(lines) - GAPS_SHOWN:,} more: rackwise status -o json")
     stop_collecting()
-    raise typer.Exit(PARTIAL_EXIT if is_partial(seen.snapshot) else exit_code)
+    raise typer.Exit(PARTIAL_EXIT if partial else exit_code)
 
 
 def gap_lines(gaps: Iterable[Gap]) -> list[str]:

@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agent.cli import options, session
-from agent.cli.new_partitions import is_whole, named_number
 from agent.cli.output import OutputFormat, chosen, emit, emit_line, emit_one, emit_text, say
-from agent.errors import BadInput
 from agent.values.limits import Limits
 
 if TYPE_CHECKING:
     from agent.documents.plan import SimulatedCopies, SimulatedRack, SimulationDocument
-    from agent.simulate.what_if import SimulatedChange
 
 Names = list[str] | None
 FINDINGS_SHOWN = 20
@@ -92,18 +89,31 @@ def simulate(
     Options of changes may be repeated and combined. Nothing is changed in the cluster or published.
     """
     from agent.documents.simulation import simulation_to_json
+    from agent.documents.status import look_document
+    from agent.simulate.change_texts import changes_of
     from agent.simulate.simulate import simulate as simulated
-    from agent.simulate.what_if import RemoveBroker, RemoveRack
     from agent.values.cycle import figures_rest_on
     from agent.values.observation import ObservationPart
 
-    changes: list[SimulatedChange] = [*_members(add_member, remove_member), *_settings(strategy, standbys)]
-    changes += [RemoveRack(rack) for rack in remove_rack or ()]
-    changes += [RemoveBroker(broker) for broker in remove_broker or ()]
-    changes += [*_places(add_rack, add_broker), *_replicas(add_replica, remove_replica, replication_factor)]
+    asked: dict[str, Sequence[str]] = {
+        "add-member": add_member or (),
+        "remove-member": remove_member or (),
+        "strategy": strategy or (),
+        "standbys": standbys or (),
+        "remove-rack": remove_rack or (),
+        "remove-broker": [str(broker) for broker in remove_broker or ()],
+        "add-rack": add_rack or (),
+        "add-broker": add_broker or (),
+        "add-replica": add_replica or (),
+        "remove-replica": remove_replica or (),
+        "replication-factor": replication_factor or (),
+    }
+    changes = changes_of(asked)
     seen = session.replayed(replay) if replay is not None else session.look(options.settings(source), planning=False)
-    simulation = simulated(seen.snapshot, seen.before, seen.limits, tuple(changes))
-    nothing = session.none_of("no group is affected", seen, ObservationPart.GROUPS, ObservationPart.TOPICS)
+    simulation = simulated(seen.snapshot, seen.before, seen.limits, changes)
+    nothing = session.none_of(
+        "no group is affected", look_document(seen), ObservationPart.GROUPS, ObservationPart.TOPICS
+    )
     _show(simulation_to_json(simulation, seen.limits), seen.limits, output, nothing, every=every)
     figures = figures_rest_on(simulation.proposals)
     if figures is not None and chosen(output) is OutputFormat.TABLE:
@@ -118,6 +128,7 @@ def _show(
     from agent.cli.plan import BY
     from agent.cli.tables import with_money
     from agent.values.number_format import counted
+    from agent.values.rates import is_priced
 
     form = chosen(output)
     if form is OutputFormat.CSV:
@@ -145,7 +156,11 @@ def _show(
     changed = [row for row in document["proposals"] if row["change"] != "unchanged"]
     tables: tuple[tuple[str, Sequence[Mapping[str, Any]], tuple[str, ...]], ...] = (
         ("findings", found, ("change", "severity", "finding", "subject", "sentence")),
-        ("cost of the added replicas", [_copies_cells(row) for row in document["copies"]], with_money(_COPIES, limits)),
+        (
+            "cost of the added replicas",
+            [_copies_cells(row) for row in document["copies"]],
+            with_money(_COPIES, priced=is_priced(limits)),
+        ),
         ("proposals after the changes", changed, ("change", "kind", "subject", "sentence")),
         ("losing a rack", [_loss_cells(row) for row in document["racks"]], ("rack", "now", "then")),
     )
@@ -202,75 +217,3 @@ def _cell(outcome: Mapping[str, Any] | None) -> str:
     sharing = outcome["standbys_sharing_a_rack"]
     shares = "shares" if sharing == 1 else "share"
     return f"{words}, {sharing:,} of {counted(outcome['standbys'], 'standby', 'standbys')} {shares} a rack"
-
-
-# --- reading the options ----------------------------------------------------------------------------------------
-
-
-def _members(add: Names, remove: Names) -> list[SimulatedChange]:
-    from agent.simulate.what_if import AddMember, RemoveMember
-
-    changes: list[SimulatedChange] = []
-    for text in add or ():
-        group, _, rack = text.rpartition("=") if "=" in text else (text, "", None)
-        if not group or rack == "":
-            raise _unreadable("--add-member", text, "GROUP=RACK", "GROUP=RACK, or GROUP alone for no rack")
-        changes.append(AddMember(group, rack))
-    return changes + [RemoveMember(*_pair("--remove-member", text, "GROUP=MEMBER")) for text in remove or ()]
-
-
-def _places(racks: Names, brokers: Names) -> list[SimulatedChange]:
-    from agent.simulate.what_if import AddBroker, AddRack
-
-    changes: list[SimulatedChange] = []
-    for text in racks or ():
-        rack, ids = _pair("--add-rack", text, "RACK=ID,ID")
-        changes.append(AddRack(rack, tuple(_number("--add-rack", text, one, "RACK=ID,ID") for one in ids.split(","))))
-    for text in brokers or ():
-        broker, rack = _pair("--add-broker", text, "ID=RACK")
-        changes.append(AddBroker(_number("--add-broker", text, broker, "ID=RACK"), rack))
-    return changes
-
-
-def _replicas(add: Names, remove: Names, factors: Names) -> list[SimulatedChange]:
-    from agent.simulate.what_if import AddReplica, RemoveReplica, SetReplicationFactor
-    from assignors.problem import TopicPartition
-
-    changes: list[SimulatedChange] = []
-    for option, kind, texts in (("--add-replica", AddReplica, add), ("--remove-replica", RemoveReplica, remove)):
-        form = "TOPIC-PARTITION=ID"
-        for text in texts or ():
-            partition, broker = _pair(option, text, form)
-            topic, _, number = partition.rpartition("-")
-            if not topic:
-                raise _unreadable(option, text, form)
-            changes.append(
-                kind(TopicPartition(topic, _number(option, text, number, form)), _number(option, text, broker, form))
-            )
-    return changes + [SetReplicationFactor(*named_number(text, "--replication-factor")) for text in factors or ()]
-
-
-def _settings(strategies: Names, standbys: Names) -> list[SimulatedChange]:
-    from agent.simulate.what_if import SetStandbys, SetStrategy
-
-    changes: list[SimulatedChange] = [
-        SetStrategy(*_pair("--strategy", text, "GROUP=NAME")) for text in strategies or ()
-    ]
-    return changes + [SetStandbys(*named_number(text, "--standbys")) for text in standbys or ()]
-
-
-def _pair(option: str, text: str, form: str) -> tuple[str, str]:
-    left, _, right = text.rpartition("=")
-    if not left or not right:
-        raise _unreadable(option, text, form)
-    return left, right
-
-
-def _number(option: str, text: str, number: str, form: str) -> int:
-    if not is_whole(number.strip()):
-        raise _unreadable(option, text, form)
-    return int(number)
-
-
-def _unreadable(option: str, text: str, form: str, todo: str | None = None) -> BadInput:
-    return BadInput(f"{option} {text} cannot be read", why=f"it is not {form}", todo=f"Write {option} {todo or form}.")

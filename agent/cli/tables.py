@@ -7,20 +7,16 @@ from typing import TYPE_CHECKING, Any
 from agent.cli.output import CellMark, OutputFormat, emit, emit_line, emit_one, emit_text
 from agent.cli.output import cell as shown
 from agent.documents.views_money import UNKNOWN
-from agent.money.costs import costs_of
-from agent.money.traffic import bytes_between, bytes_words, money_words, traffic_words, usd_between, usd_words
-from agent.predict.applications import assignor_name
-from agent.values.kafka import STREAMS_PROTOCOL
+from agent.money.traffic import bytes_between, bytes_words, usd_between, usd_words
 from agent.values.number_format import counted
-from agent.values.rates import price_sentence, sentence
-from agent.values.snapshot import GroupKind
 from config.foreign_text import listed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from agent.documents.cluster import CheckDocument, RackDocument, UnknownGroups, WorstGroup
+    from agent.documents.cluster import CheckDocument, LookDocument, RackDocument, UnknownGroups, WorstGroup
     from agent.documents.groups import (
+        CrossingDocument,
         GroupDetailsDocument,
         GroupDocument,
         PricedDocument,
@@ -29,8 +25,6 @@ if TYPE_CHECKING:
         TopicDetailsDocument,
         TopicDocument,
     )
-    from agent.simulate.evaluation import StageEvaluation
-    from agent.values.limits import Limits
 
 GROUPS = ("group", "kind", "members", "local", "best", "across racks", "$/day", "lag")
 MOST_LOSSES = 20
@@ -48,30 +42,29 @@ _MANY = 3
 _WHOLE, _LEAST = 0.995, 0.005
 
 
-def with_money(columns: Iterable[str], limits: Limits) -> tuple[str, ...]:
+def across_racks(total: CrossingDocument, look: LookDocument) -> str | None:
+    """All that crosses racks, as one cell."""
+    if not look["topics"]:
+        return "nothing to measure: no topic was seen"
+    rate = bytes_between(total["bytes_per_s"], total["at_most_bytes_per_s"])
+    money = usd_between(total["usd_per_day"], total["at_most_usd_per_day"])
+    if rate is None:
+        return None
+    parts = counted(total["parts"], "read or copy", "reads and copies")
+    unknown = f" ({total['unknown']} of {parts} unknown)" if total["unknown"] else ""
+    return f"{rate}{'' if money is None else f', {money}/day'}{unknown}"
+
+
+def with_money(columns: Iterable[str], *, priced: bool) -> tuple[str, ...]:
     """The columns of a table; without those of money where no price is set."""
-    priced = limits.price.usd_per_gb is not None or limits.price.between
     return tuple(name for name in columns if priced or "$/day" not in name)
 
 
-def basis(look: StageEvaluation) -> None:
+def basis(look: LookDocument) -> None:
     """Below a table: where its rates are from, and the price."""
-    emit_text(sentence(look.rates, look.snapshot))
-    if look.snapshot.bytes_per_s:
-        emit_text(price_sentence(look.limits))
-
-
-def across_racks(look: StageEvaluation) -> str | None:
-    """All that crosses racks, as one cell."""
-    if not look.snapshot.topics:
-        return "nothing to measure: no topic was seen"
-    crossing = costs_of(look.snapshot).crossing
-    rate, money = traffic_words(crossing), money_words(crossing, look.limits)
-    if rate is None:
-        return None
-    parts = counted(crossing.parts, "read or copy", "reads and copies")
-    unknown = f" ({crossing.unknown} of {parts} unknown)" if crossing.unknown else ""
-    return f"{rate}{'' if money is None else f', {money}/day'}{unknown}"
+    emit_text(look["rates_sentence"])
+    if look["measured_partitions"]:
+        emit_text(look["price_sentence"])
 
 
 def share(local: float | None, unknown: float | None = None) -> str | None:
@@ -121,21 +114,21 @@ def unknown_cost(unknown: UnknownGroups) -> str | None:
     return f"{head}: {listed(bounded)} at most {most}{together}; no bound is known for {listed(unbounded)}"
 
 
-def show_group(document: GroupDetailsDocument, look: StageEvaluation, *, every: bool) -> None:
+def show_group(document: GroupDetailsDocument, look: LookDocument, *, every: bool) -> None:
     """One group, its topics, members and tasks."""
     facts: dict[str, Any] = {
         **{name: document[name] for name in ("group", "kind", "state")},
-        "assignor": _assignor(document, look.limits),
+        "assignor": document["assigned_by"],
         "racks": [rack or UNKNOWN for rack in document["racks"]],
         **{name: value for name, value in groups([document])[0].items() if name not in ("group", "kind")},
         "worst lag": _worst_lag(document),
     }
     if document["not_assessed"]:
         facts["not assessed"] = document["not_assessed"]
-    emit_one(facts, OutputFormat.TABLE, with_money(facts, look.limits))
+    emit_one(facts, OutputFormat.TABLE, with_money(facts, priced=look["priced"]))
     basis(look)
     topics_read = [_reader(row, "topic", "across racks") for row in document["topic_list"]]
-    reads = with_money(("topic", "rack", "partitions", "across racks", "$/day"), look.limits)
+    reads = with_money(("topic", "rack", "partitions", "across racks", "$/day"), priced=look["priced"])
     _below(topics_read, reads, every=every)
     members = ("member", "client_id", "host", "rack", "known_from", "assigned", "defects")
     _below(
@@ -148,14 +141,6 @@ def show_group(document: GroupDetailsDocument, look: StageEvaluation, *, every: 
     )
     tasks = ("task", "role", "process", "rack", BEHIND, "records/s", "time left", "caught_up", "source")
     _below_in_table([_task(row) for row in document["task_list"]], tasks, every=every)
-
-
-def _assignor(document: GroupDetailsDocument, limits: Limits) -> str | None:
-    """As a plan names it: the protocol of a Streams group is ``stream``, whatever assigns its tasks."""
-    kind, shown = GroupKind(document["kind"]), document["assignor"]
-    if kind is GroupKind.CLASSIC_STREAMS and shown != STREAMS_PROTOCOL:
-        return shown
-    return assignor_name(kind, shown, limits.group(document["group"]))
 
 
 def topics(rows: Iterable[TopicDocument]) -> list[dict[str, Any]]:
@@ -174,14 +159,16 @@ def topics(rows: Iterable[TopicDocument]) -> list[dict[str, Any]]:
     ]
 
 
-def show_topic(document: TopicDetailsDocument, look: StageEvaluation, *, every: bool) -> None:
+def show_topic(document: TopicDetailsDocument, look: LookDocument, *, every: bool) -> None:
     """One topic, its readers by rack, and its partitions."""
     facts = {**topics([document])[0], "partitions": document["partitions"]}
     del facts["readers"]
-    emit_one(facts, OutputFormat.TABLE, with_money(facts, look.limits))
+    emit_one(facts, OutputFormat.TABLE, with_money(facts, priced=look["priced"]))
     basis(look)
     readers = [_reader(row, "group", "read across") for row in document["readers"] or ()]
-    _below(readers, with_money(("group", "rack", "partitions", "read across", "$/day"), look.limits), every=every)
+    _below(
+        readers, with_money(("group", "rack", "partitions", "read across", "$/day"), priced=look["priced"]), every=every
+    )
     partitions = [
         {
             "partition": row["partition"],

@@ -140,23 +140,23 @@ class _Page(io.StringIO):
 def _page(look: StageEvaluation, every: str) -> list[str]:
     """The lines of one look, no more than the terminal has."""
     from agent.cli import tables
-    from agent.documents.status import top_document
+    from agent.documents.status import look_document, top_document
     from agent.values.number_format import counted
 
     height = shutil.get_terminal_size((80, 24)).lines
-    document = top_document(look)
+    document, facts = top_document(look), look_document(look)
     groups, topics = tables.groups(document["groups"]), tables.topics(document["topics"])
     taken = datetime.fromtimestamp(look.snapshot.taken_ms / 1000).astimezone().strftime("%H:%M:%S")
     with redirect_stdout(_Page()) as page:
-        total = tables.across_racks(look) or "unknown"
+        total = tables.across_racks(document["money"]["total"], facts) or "unknown"
         emit_line(f"rackwise top  {taken}, every {every}, q ends it   cluster {look.snapshot.cluster_id}")
         emit_text(f"across racks: {total}")
         if look.snapshot.gaps:
             emit_text(f"not seen: {counted(len(look.snapshot.gaps), 'part')} of the cluster; named by: rackwise status")
-        tables.basis(look)
+        tables.basis(facts)
     lines = page.getvalue().splitlines()
     room = height - 1 - len(lines)
-    of_group, of_topic = (tables.with_money(columns, look.limits) for columns in (_GROUPS, _TOPICS))
+    of_group, of_topic = (tables.with_money(columns, priced=facts["priced"]) for columns in (_GROUPS, _TOPICS))
     of_topics = _fitted(topics, of_topic, room // 2)
     of_groups = _fitted(groups, of_group, room - len(of_topics))
     of_topics = _fitted(topics, of_topic, room - len(of_groups))

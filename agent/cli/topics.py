@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
 from agent.cli import options, session
 from agent.cli.output import NAMES_SHOWN, OutputFormat, chosen, emit, emit_one, emit_text
-from config.foreign_text import listed
+from config.foreign_text import listed, segment_of
+
+if TYPE_CHECKING:
+    from agent.documents.cluster import AgentLookDocument
+    from agent.simulate.evaluation import StageEvaluation
 
 
 @options.expanded
@@ -25,33 +29,33 @@ def topics(
     With TOPIC: its leaders, its readers by rack, and its partitions. Racks of producers
     are not visible, so produce traffic across racks is in no figure.
     """
-    look = session.look_or_replay(source, given.replay, duration=given.duration)
-    from agent.cli import tables
-    from agent.documents import views_money
-    from agent.money.costs import costs_of
-    from agent.plan.new_partitions import unknown_topic
+    if topic is not None:
+        _show_topic(source, given, topic)
+    hidden: list[str] = []
+
+    def made(seen: StageEvaluation) -> object:
+        from agent.documents.views_money import topics
+        from agent.money.costs import costs_of
+
+        costs = costs_of(seen.snapshot)
+        hidden.extend(costs.hidden_groups)
+        return topics(costs, seen)
+
+    rows, look = session.shown(source, given, "/topics", made)
+    from agent.cli import agent_api, tables
     from agent.values.observation import ObservationPart
 
-    costs = costs_of(look.snapshot)
-    if topic is not None and topic not in look.snapshot.topics:
-        raise unknown_topic(topic, look.snapshot)
-    if topic is not None:
-        document = views_money.topic_details(topic, costs, look)
-        if chosen(given.output) is OutputFormat.TABLE:
-            tables.show_topic(document, look, every=given.every)
-        else:
-            emit_one(document, given.output)
-        session.leave(look)
-    rows = views_money.topics(costs, look)
+    if agent_api.named_agent() is not None:
+        hidden = cast("AgentLookDocument", look)["groups_with_hidden_reads"]
     if chosen(given.output) is OutputFormat.TABLE:
         empty = session.none_of("no topics", look, ObservationPart.TOPICS)
-        columns = tables.with_money(tables.TOPICS, look.limits)
+        columns = tables.with_money(tables.TOPICS, priced=look["priced"])
         emit(tables.topics(rows), columns, given.output, empty=empty, every=given.every)
         tables.basis(look)
-        _emit_hidden_reads(costs.hidden_groups, every=given.every)
+        _emit_hidden_reads(hidden, every=given.every)
     else:
         emit(rows, tuple(name for name in rows[0] if name != "readers") if rows else (), given.output)
-    session.leave(look)
+    session.leave_look(look)
 
 
 def _emit_hidden_reads(groups: Sequence[str], *, every: bool) -> None:
@@ -61,3 +65,25 @@ def _emit_hidden_reads(groups: Sequence[str], *, every: bool) -> None:
         rest = "" if every or len(groups) <= NAMES_SHOWN else "; all: --all or status -o json"
         of = "group" if len(groups) == 1 else "groups"
         emit_text(f"not in the table: reads of {of} {named} that are not visible now{rest}")
+
+
+def _show_topic(source: options.SettingsOptions, given: options.LookOptions, topic: str) -> NoReturn:
+    """One topic with its readers by rack and its partitions. Raises what an unknown topic raises."""
+
+    def made(seen: StageEvaluation) -> object:
+        from agent.documents.views_money import topic_details
+        from agent.money.costs import costs_of
+        from agent.plan.new_partitions import unknown_topic
+
+        if topic not in seen.snapshot.topics:
+            raise unknown_topic(topic, seen.snapshot)
+        return topic_details(topic, costs_of(seen.snapshot), seen)
+
+    document, look = session.shown(source, given, f"/topics/{segment_of(topic)}", made)
+    if chosen(given.output) is OutputFormat.TABLE:
+        from agent.cli import tables
+
+        tables.show_topic(document, look, every=given.every)
+    else:
+        emit_one(document, given.output)
+    session.leave_look(look)

@@ -144,7 +144,10 @@ class AgentDaemon:
         return None if self._acting is None else self._acting.now()
 
     def journal_now(self) -> JournalState | None:
-        """The journal that this agent writes; None while it does not lead. Callable from any thread."""
+        """The journal that this agent writes; None while it does not lead. Callable from any thread.
+
+        Raises JournalUnavailable and FencedOut.
+        """
         return None if self._acting is None else self._acting.view()
 
     def stop(self) -> None:

@@ -7,23 +7,30 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import psutil
 import structlog
 from confluent_kafka import KafkaError, KafkaException
+from starlette.routing import BaseRoute
 
 from agent.act.execute_mode import ExecuteMode
 from agent.act.lead.leadership import JournalLeadership, read_journal
-from agent.act.own_files import journal_keys, people
+from agent.act.lead.leadership_plan import LeadershipPlan
+from agent.act.own_files import journal_keys, people, read_key_file
 from agent.daemon.daemon import AgentDaemon, LoopPace
 from agent.daemon.limits_from_settings import to_leadership_plan, to_limits, to_scope
 from agent.daemon.service_manager import ServiceManager
 from agent.errors import PartialAnswer
+from agent.execute.commands.identity import CommandWitness
+from agent.journal.record_trust import JournalKey
 from agent.loop import CycleStages
+from agent.notify.notifier import AgentNotifier, LoopView, NotifierPace
+from agent.notify.targets import TargetAddress, addresses, outbox_limits, secrets_of
 from agent.observe.context import ObserverClients, ObserverState
 from agent.observe.observe_cluster import observe, reach_cluster
 from agent.record.librdkafka import refusal
@@ -41,8 +48,12 @@ from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, DELETE, LOG_APPEND_
 from agent.values.limits import AgentMode, Limits
 from agent.values.number_format import counted
 from agent.values.proposal import Proposal
+from agent.web.access.gate import hosts_of, make_gate
+from agent.web.access.tls import tls_context
 from agent.web.agent_view import AgentView
 from agent.web.app import WebServer, make_app
+from agent.web.commands import CommandDesk
+from agent.web.loop_state import LoopState
 from agent.web.metrics import SeriesCaps
 from config.load import LoadedSettings
 from config.logging import set_up_logging
@@ -59,19 +70,24 @@ _JOURNAL_MS = 3_000
 def run_agent(loaded: LoadedSettings, *, once: bool = False) -> int:
     """Run until a signal, or for one cycle; the exit code, 5 for a partial answer. Raises RackwiseError."""
     settings = loaded.settings
-    set_up_logging(level=settings.log.level, form=settings.log.format, secrets=loaded.secrets())
+    targets = addresses(settings.notify, read_key_file)
+    secrets = (*loaded.secrets(), *secrets_of(targets))
+    set_up_logging(level=settings.log.level, form=settings.log.format, secrets=secrets)
     with agent_of(settings) as agent:
         if once:
             cycle = agent.once()
             agent.close()
             return PARTIAL_EXIT if is_partial(cycle.snapshot) else 0
-        if not settings.http.enabled:
-            return agent.run()
-        with _web(loaded, agent) as server:
-            structlog.get_logger("rackwise").info(
-                "listening", address=server.address, sentence=f"health and metrics at http://{server.address}"
-            )
-            return agent.run(lambda: server.is_running)
+        with _notifier(settings, agent, targets):
+            if not settings.http.enabled:
+                return agent.run()
+            with _web(loaded, agent) as server:
+                structlog.get_logger("rackwise").info(
+                    "listening",
+                    address=server.address,
+                    sentence=f"health and metrics at {server.scheme}://{server.address}",
+                )
+                return agent.run(lambda: server.is_running)
 
 
 @contextmanager
@@ -119,6 +135,7 @@ def _acting(settings: Settings, limits: Limits) -> ExecuteMode:
     return ExecuteMode(
         leadership=JournalLeadership(plan),
         people=people(settings.approve.people),
+        witnesses=witness_keys(settings),
         arguments=kafka.kafka_python(),
         limits=limits,
         clock=system_clock,
@@ -186,25 +203,93 @@ def _own_topic(settings: Settings, topic: TopicSettings, name: str, partitions: 
     )
 
 
+def _notifier(
+    settings: Settings, agent: AgentDaemon, targets: Sequence[TargetAddress]
+) -> AbstractContextManager[object]:
+    """The notifier, not started; nothing where there is no target."""
+    if not targets:
+        return nullcontext()
+    from agent.notify.service import NotifyService  # noqa: PLC0415 it imports Apprise, which only targets need
+
+    notify = settings.notify
+    pace = NotifierPace(outbox_limits(notify), settings.process.stall_after_ms, notify.page)
+    return AgentNotifier(
+        [(one.target, NotifyService(one.target.name, one.url, notify.page)) for one in targets],
+        view=lambda: loop_view(agent.watch.state, agent.journal_now),
+        pace=pace,
+        clock=system_clock,
+        report=agent.watch.notified,
+    )
+
+
+def loop_view(state: LoopState, journal: Callable[[], JournalState | None]) -> LoopView:
+    """What notifications need of the loop's state."""
+    return LoopView(
+        cycle=state.cycle,
+        planned=state.planned,
+        silent_since_ms=(state.last_success or state.started).monotonic_ms,
+        failure=state.failure.sentence if state.failure is not None else "",
+        journal=journal,
+        stopping=state.stopping,
+    )
+
+
 def _web(loaded: LoadedSettings, agent: AgentDaemon) -> WebServer:
     settings = loaded.settings
+    http = settings.http
+    view, desk = agent_view(loaded, agent), command_desk(settings, agent)
     app = make_app(
         lambda: agent.watch.state,
         system_clock,
         fresh_ms=_FRESH_LOOKS * settings.poll.interval_ms + settings.observe.deadline_ms,
         stall_ms=settings.process.stall_after_ms,
         caps=SeriesCaps(groups=settings.metrics.top_groups, tasks=settings.metrics.top_tasks),
-        allowed_hosts=settings.http.allowed_hosts,
+        allowed_hosts=hosts_of(http),
         acting=agent.acting_now,
-        view=agent_view(loaded, agent),
+        view=view,
+        desk=desk,
+        gate=make_gate(http) if http.pages else None,
+        routes=_pages(view, desk) if http.pages else (),
     )
-    return WebServer(app, settings.http.bind, settings.http.port)
+    return WebServer(app, http.bind, http.port, tls=tls_context(http.tls))
 
 
-def agent_view(loaded: LoadedSettings, agent: AgentDaemon) -> AgentView:
-    """What API and page read of a running agent."""
-    settings = loaded.settings
+def _pages(view: AgentView, desk: CommandDesk) -> list[BaseRoute]:
+    from agent.web.page.routes import page_routes  # noqa: PLC0415 templates are not needed for health alone
+
+    return page_routes(view, system_clock, desk=desk)
+
+
+def command_desk(settings: Settings, agent: AgentDaemon) -> CommandDesk:
+    """Where people of the page and the API give commands; one that sends nothing outside of mode execute."""
+    if settings.mode != "execute":
+        return CommandDesk()
     plan = to_leadership_plan(settings, settings.executor_kafka, _agent_name(settings))
+
+    def proposals() -> tuple[Proposal, ...]:
+        planned = agent.watch.state.planned
+        return () if planned is None else planned.proposals
+
+    return CommandDesk(
+        plan=plan,
+        witness=CommandWitness(plan.agent, witness_keys(settings)[0]),
+        journal=_journal_reader(settings, plan, agent),
+        proposals=proposals,
+    )
+
+
+def witness_keys(settings: Settings) -> tuple[JournalKey, ...]:
+    """The keys by which agents vouch for people who sign in: the journal's, else one that this process alone has."""
+    return journal_keys(settings.execute.journal_key_file) or (_process_key(),)
+
+
+@cache
+def _process_key() -> JournalKey:
+    return JournalKey(os.urandom(32))
+
+
+def _journal_reader(settings: Settings, plan: LeadershipPlan, agent: AgentDaemon) -> Callable[[], JournalState]:
+    """What the journal has: of the leading agent its own view, else as it is read."""
 
     def journal() -> JournalState:
         written, cycle = agent.journal_now(), agent.watch.state.cycle
@@ -214,10 +299,17 @@ def agent_view(loaded: LoadedSettings, agent: AgentDaemon) -> AgentView:
         keys = journal_keys(settings.execute.journal_key_file)
         return read_journal(replace(plan, keys=keys, cluster=cluster), timeout_ms=_JOURNAL_MS)
 
+    return journal
+
+
+def agent_view(loaded: LoadedSettings, agent: AgentDaemon) -> AgentView:
+    """What API and page read of a running agent."""
+    settings = loaded.settings
+    plan = to_leadership_plan(settings, settings.executor_kafka, _agent_name(settings))
     return AgentView(
         state=lambda: agent.watch.state,
         settings=loaded,
-        read_journal=journal,
+        read_journal=_journal_reader(settings, plan, agent),
         journal_name=str(plan.file or plan.journal_topic),
         acting=agent.acting_now,
         identity=AgentIdentity(_agent_name(settings), socket.gethostname(), os.getpid(), settings.poll.interval_ms),

@@ -113,7 +113,7 @@ class _RackNumbers(dict[tuple[int, ...], int]):
         self._numbers: dict[_Seen, int] = {}
 
     def __missing__(self, replicas: tuple[int, ...]) -> int:
-        shown, unsteady = self._brokers.shown, self._brokers.unsteady
+        shown, unsteady = self._brokers.metadata_racks, self._brokers.unsteady
         seen = _Seen(
             frozenset([shown[replica] for replica in replicas if replica in shown]),
             tuple([replica for replica in replicas if replica not in shown]),

@@ -70,6 +70,7 @@ def _rack_missing(broker: BrokerState, view: DetectContext) -> Iterable[Finding]
     yield Finding(
         reason=FindingReason.BROKER_RACK_MISSING,
         subject=SubjectId("broker", str(broker.id)),
+        broker=broker.id,
         sentence=sentence,
         evidence=(
             ("alive", broker.alive),
@@ -93,6 +94,7 @@ def _rack_changed(broker_id: int, seen: RackSighting, view: DetectContext) -> It
         yield Finding(
             reason=FindingReason.RACK_FLAPPING,
             subject=SubjectId("broker", str(broker_id)),
+            broker=broker_id,
             sentence=f"the rack of broker {broker_id} keeps changing, {counted(len(recent), 'time')} within {window}; "
             "nothing is planned from it until it is stable",
             evidence=(("changes", len(recent)), ("rack now", seen.rack), ("rack before", seen.previous)),
@@ -109,6 +111,7 @@ def _rack_changed(broker_id: int, seen: RackSighting, view: DetectContext) -> It
     yield Finding(
         reason=FindingReason.BROKER_RACK_CHANGED,
         subject=SubjectId("broker", str(broker_id)),
+        broker=broker_id,
         sentence=f"broker {broker_id} is in rack {seen.rack} now and was in rack {seen.previous} before{wait}",
         evidence=(("rack now", seen.rack), ("rack before", seen.previous), ("changes", len(recent))),
         severity=FindingSeverity.WARNING,
@@ -219,6 +222,7 @@ def _absent(broker: int, absence: BrokerAbsence, load: _Load, view: DetectContex
     return Finding(
         reason=FindingReason.BROKER_ABSENT,
         subject=SubjectId("broker", str(broker)),
+        broker=broker,
         sentence="; ".join(parts),
         evidence=(
             ("absent_s", None if absence.for_ms is None else absence.for_ms // 1_000),

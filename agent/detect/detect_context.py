@@ -29,9 +29,8 @@ class BrokerRacks(NamedTuple):
     steady_room: RackRoom
     """Room for replicas on brokers that hold still only."""
     unsteady: frozenset[int]
-    shown: Mapping[int, str]
-    """Broker -> ``broker.rack``, as clients see it. Absent brokers and those whose rack only a locator knows are left
-    out."""
+    metadata_racks: Mapping[int, str]
+    """Broker -> ``broker.rack``, as clients see it in Metadata; without absent brokers and racks of locators alone."""
     racks: tuple[str, ...]
     """Every known rack, sorted."""
     selector: bool | None
@@ -166,15 +165,11 @@ def numbered(numbers: Iterable[int]) -> str:
             runs[-1].append(number)
         else:
             runs.append([number])
-    words = [word for run in runs for word in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
-    if len(words) > RUNS:
-        kept = words[:RUNS]
-        return f"{', '.join(kept)} and {len(set(numbers)) - _counted(kept)} more"
+    parts = [part for run in runs for part in ([run] if len(run) > 2 else [[number] for number in run])]
+    words = [str(part[0]) if len(part) == 1 else f"{part[0]} to {part[-1]}" for part in parts[:RUNS]]
+    if len(parts) > RUNS:
+        return f"{', '.join(words)} and {sum(map(len, parts[RUNS:]))} more"
     return in_full(words)
-
-
-def _counted(words: Iterable[str]) -> int:
-    return sum(int(end[-1]) - int(end[0]) + 1 for end in [word.split(" to ") for word in words])
 
 
 def named(noun: str, numbers: Sequence[int]) -> str:
@@ -203,6 +198,7 @@ def broker_disagreement(broker: BrokerState, view: DetectContext) -> Iterable[Fi
     yield Finding(
         reason=FindingReason.RACK_LOCATORS_DISAGREE,
         subject=SubjectId("broker", str(broker.id)),
+        broker=broker.id,
         sentence=f"broker {broker.id} has {_racks(broker.rack)} by its locators: {_claims(broker.rack, BROKER_RACK)}",
         evidence=(
             ("rack", broker.rack.name),

@@ -196,7 +196,7 @@ def _stuck(view: DetectContext) -> Iterable[Finding]:
 def prediction_findings(view: DetectContext) -> list[Finding]:
     """One finding for each group whose last rebalance differs from its prediction."""
     findings = []
-    for name, prediction in view.memory.foretold.items():
+    for name, prediction in view.memory.predictions.items():
         if view.limits.excludes_group(name):
             continue
         why = prediction_mismatch(prediction, view.snapshot.groups.get(name), view.snapshot)

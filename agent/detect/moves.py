@@ -27,24 +27,26 @@ _BECAUSE = {
 def move_findings(view: DetectContext) -> list[Finding]:
     """Findings about rack changes, running reassignments and leftover throttles."""
     findings = [
-        _relabelled(change, view) if change.cause is ChangeCause.RELABELLED else _changed(change, view)
+        _relabelled(change.subject, change, view)
+        if isinstance(change.subject, int)
+        else _changed(change.subject, change, view)
         for change in rack_changes(view.memory, view.snapshot)
-        if change.cause is ChangeCause.RELABELLED or not view.limits.excludes_topic(change.subject)
+        if isinstance(change.subject, int) or not view.limits.excludes_topic(change.subject)
     ]
     findings += _foreign(view)
     findings += _throttles(view)
     return findings
 
 
-def _relabelled(change: RackChange, view: DetectContext) -> Finding:
-    broker = int(change.subject)
+def _relabelled(broker: int, change: RackChange, view: DetectContext) -> Finding:
     seen = view.sightings.get(broker)
     previous, now = (seen.previous, seen.known) if seen is not None else (None, None)
     affected = f"{counted(change.partitions, 'partition')} in {counted(change.topics, 'topic')}"
     example = change.examples[0].id
     return Finding(
         reason=FindingReason.REPLICA_RACKS_CHANGED,
-        subject=SubjectId("broker", change.subject),
+        subject=SubjectId("broker", str(broker)),
+        broker=broker,
         sentence=f"the replica racks of {affected} changed, {example} among them, "
         f"because broker {broker} came back in rack {now} instead of {previous}",
         evidence=(
@@ -62,15 +64,15 @@ def _relabelled(change: RackChange, view: DetectContext) -> Finding:
     )
 
 
-def _changed(change: RackChange, view: DetectContext) -> Finding:
+def _changed(topic: str, change: RackChange, view: DetectContext) -> Finding:
     rack_of: Mapping[int, str] = view.broker_racks.room.rack_of
     example = change.examples[0]
     shares = ", and replicas share a rack now while another is free" if change.shares_rack else ""
     since = (("running since", change.running_since_ms),) if change.running_since_ms is not None else ()
     return Finding(
         reason=FindingReason.REPLICA_RACKS_CHANGED,
-        subject=SubjectId("topic", change.subject),
-        sentence=f"the replica racks of {counted(change.partitions, 'partition')} of {change.subject} changed, "
+        subject=SubjectId("topic", topic),
+        sentence=f"the replica racks of {counted(change.partitions, 'partition')} of {topic} changed, "
         f"{_BECAUSE[change.cause]}: {_went(example, rack_of)}{shares}",
         evidence=(
             ("cause", str(change.cause)),
@@ -121,21 +123,22 @@ def _foreign(view: DetectContext) -> Iterable[Finding]:
 
 def _throttles(view: DetectContext) -> Iterable[Finding]:
     now_ms = view.snapshot.monotonic_ms
-    for subject in idle_throttles(view.snapshot):
-        kind, _, name = subject.partition("/")
-        since_ms = view.memory.throttles.get(subject, now_ms)
+    for resource in idle_throttles(view.snapshot):
+        kind, name = resource.subject
+        since_ms = view.memory.throttles.get(str(resource.subject), now_ms)
         if now_ms - since_ms < view.limits.detect.throttle_grace_ms:
             continue
-        if kind == "topic":
-            if view.limits.excludes_topic(name):
-                continue
-            what = topic_throttles(view.snapshot.topics[name]) or ""
+        if resource.broker is not None:
+            what = "; ".join(f"{config}={rate}" for config, rate in broker_rates(view.snapshot, resource.broker))
+        elif view.limits.excludes_topic(name):
+            continue
         else:
-            what = "; ".join(f"{config}={rate}" for config, rate in broker_rates(view.snapshot, int(name)))
+            what = topic_throttles(view.snapshot.topics[name]) or ""
         standing = " (* throttles every replica and may be meant to stay)" if "*" in what else ""
         yield Finding(
             reason=FindingReason.THROTTLE_LEFT_BEHIND,
-            subject=SubjectId(kind, name),
+            subject=resource.subject,
+            broker=resource.broker,
             sentence=f"{kind} {name} is throttled although no reassignment needs it: {_short(what)}{standing}",
             evidence=(("throttle", _short(what)),),
             severity=FindingSeverity.INFO if kind == "broker" or "*" in what else FindingSeverity.WARNING,

@@ -221,6 +221,8 @@ class CheckDocument(TypedDict):
     """What they cost a day, at least; null in the same way."""
     at_most_usd_per_day: float | None
     """A bound where more may cross than is known, as for members of unknown rack; null elsewhere."""
+    always_shown: bool
+    """Whether its answer is worth reading also where nothing is wrong."""
 
 
 class StatusDocument(TypedDict):
@@ -303,8 +305,6 @@ class LookDocument(TypedDict):
     """Partitions with known bytes per second."""
     topics: int
     """Topics that were seen."""
-    groups_without_topic: list[str]
-    """Groups whose reads are not visible now, so no topic counts them."""
 
 
 class JournalSource(TypedDict):
@@ -327,4 +327,6 @@ class AgentLookDocument(LookDocument):
     """Id of the look, as in the agent's telemetry."""
     planned_ms: int | None
     """Epoch milliseconds of the look that the proposals are of; null before the first planning."""
+    groups_with_hidden_reads: list[str]
+    """Groups whose reads are not visible now, so no topic counts them."""
     journal: JournalSource

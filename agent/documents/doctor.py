@@ -53,6 +53,7 @@ def check_rows(
             "cross_rack_bytes_per_s": cost.bytes_per_s,
             "usd_per_day": cost.usd_per_day,
             "at_most_usd_per_day": cost.at_most_usd_per_day,
+            "always_shown": check.always_shown,
         }
         rows.append(row)
     return rows

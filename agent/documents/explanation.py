@@ -29,8 +29,20 @@ def explained_rows(
 
     ``view``: the journal where `needs_journal` says so and it was read; ``unread``: why it was not.
     """
+    return [*rule_rows(subject, look), *check_rows(subject, look, view, unread)]
+
+
+def rule_rows(subject: str, look: StageEvaluation) -> list[ExplainedRow]:
+    """Every rule that proposes or rejects a change of the subject, with the figures of its proposals."""
     rules = explain(subject, look.snapshot, look.detection, look.plan, look.proposals, look.limits)
-    return [_row(one) for one in (*rules, *_guarded(subject, look, view, unread))]
+    return [_row(one) for one in rules]
+
+
+def check_rows(
+    subject: str, look: StageEvaluation, view: JournalState | None, unread: str = "the journal could not be read"
+) -> list[ExplainedRow]:
+    """The guard's checks of the subject's proposals, and what probing says; ``view`` and ``unread`` as above."""
+    return [_row(one) for one in _guarded(subject, look, view, unread)]
 
 
 def needs_journal(subject: str, look: StageEvaluation) -> bool:

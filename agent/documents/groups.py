@@ -187,6 +187,8 @@ class GroupDetailsDocument(GroupDocument):
     member_list: list[MemberDocument]
     task_list: list[TaskCopyDocument]
     """Copies of stateful tasks; empty for other groups than Kafka Streams."""
+    assigned_by: str | None
+    """What assigns its partitions or tasks, as a plan names it; null where it is not known."""
     topic_list: list[GroupTopicDocument]
     """Costliest first."""
 

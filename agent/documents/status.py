@@ -12,7 +12,7 @@ from agent.simulate.evaluation import is_partial
 from agent.values.cycle import hidden_groups, known_part
 from agent.values.memory import absences
 from agent.values.observation import ObservationPart
-from agent.values.rates import price_sentence, sentence
+from agent.values.rates import is_priced, price_sentence, sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,10 +57,9 @@ def _gaps(look: StageEvaluation) -> list[GapDocument]:
     ]
 
 
-def look_document(look: StageEvaluation, costs: CrossRackCosts | None = None) -> LookDocument:
+def look_document(look: StageEvaluation) -> LookDocument:
     """What is true of every document of this look."""
     snapshot, limits = look.snapshot, look.limits
-    costs = costs or costs_of(snapshot)
     return {
         "cluster": snapshot.cluster_id,
         "mode": limits.mode.value,
@@ -70,10 +69,9 @@ def look_document(look: StageEvaluation, costs: CrossRackCosts | None = None) ->
         "rebalancing_groups": list(hidden_groups(snapshot, limits)),
         "rates_sentence": sentence(look.rates, snapshot),
         "price_sentence": price_sentence(limits),
-        "priced": limits.price.usd_per_gb is not None or bool(limits.price.between),
+        "priced": is_priced(limits),
         "measured_partitions": len(snapshot.bytes_per_s),
         "topics": len(snapshot.topics),
-        "groups_without_topic": list(costs.hidden_groups),
     }
 
 

@@ -9,13 +9,26 @@ from agent.detect.detect_context import rack_source
 from agent.documents.views_money import priced
 from agent.money.costs import CrossRackCosts, costs_of, lag_of, worst_task_lag
 from agent.money.traffic import border, worst_first
+from agent.predict.applications import assignor_name
 from agent.simulate.rack_loss import LostTask, RackLoss, loss_sentence, rack_losses
 from agent.values.assessment import Assessment, Locality, LocalityMeasure
 from agent.values.cycle import known_part
-from agent.values.kafka import BROKER_RACK, CLIENT_RACK, MEMBERLESS_STATES
+from agent.values.kafka import BROKER_RACK, CLIENT_RACK, MEMBERLESS_STATES, STREAMS_PROTOCOL
+from agent.values.limits import Limits
 from agent.values.memory import BrokerAbsence, absence_words, absences
 from agent.values.observation import ObservationPart
-from agent.values.snapshot import Group, Member, OtherGroup, Rack, RackState, Range, Snapshot, StreamsGroup, TaskCopy
+from agent.values.snapshot import (
+    Group,
+    GroupKind,
+    Member,
+    OtherGroup,
+    Rack,
+    RackState,
+    Range,
+    Snapshot,
+    StreamsGroup,
+    TaskCopy,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -258,7 +271,16 @@ def group(name: str, costs: CrossRackCosts, look: StageEvaluation) -> GroupDetai
         "member_list": [_member(member) for member in members_of(found)],
         "task_list": task_rows(name, look),
         "topic_list": _topics(name, costs, look),
+        "assigned_by": _assigned_by(found, look.limits),
     }
+
+
+def _assigned_by(group: Group, limits: Limits) -> str | None:
+    """As a plan names it: the protocol of a Streams group is ``stream``, whatever assigns its tasks."""
+    shown = None if isinstance(group, OtherGroup) else group.assignor
+    if group.kind is GroupKind.CLASSIC_STREAMS and shown != STREAMS_PROTOCOL:
+        return shown
+    return assignor_name(group.kind, shown, limits.group(group.id))
 
 
 def task_rows(name: str, look: StageEvaluation) -> list[TaskCopyDocument]:

@@ -98,6 +98,8 @@ class _Question:
     reasons: tuple[FindingReason, ...]
     parts: tuple[ObservationPart, ...]
     advice: tuple[ProposalReason, ...] = ()
+    faults: frozenset[FindingSeverity] = frozenset({FindingSeverity.WARNING, FindingSeverity.CRITICAL})
+    """Severities of findings that are faults."""
     risks: frozenset[FindingReason] = frozenset()
     """Reasons that are a risk where they are no fault: harmless until a broker or rack fails."""
 
@@ -205,6 +207,7 @@ _IN_SYNC = _Question(
     coverage=doctor_coverage.in_sync,
     reasons=(FindingReason.UNDER_MIN_ISR, FindingReason.AT_MIN_ISR),
     parts=(ObservationPart.TOPICS, ObservationPart.TOPIC_CONFIGS),
+    faults=frozenset({FindingSeverity.CRITICAL}),  # at min ISR all writes are still taken
     risks=frozenset({FindingReason.AT_MIN_ISR}),
 )
 _SPELLING = _Question(
@@ -303,7 +306,7 @@ def _risk(loss: RackLoss) -> DoctorCheck:
 def _answer(question: _Question, context: DoctorContext, advice: tuple[AdvicePlan, ...]) -> DoctorCheck:
     findings = context.detection.findings
     relevant = [finding for reason in question.reasons for finding in findings if finding.reason is reason]
-    if any(_is_grave(finding) or finding.reason in question.risks for finding in relevant):
+    if any(finding.severity in question.faults or finding.reason in question.risks for finding in relevant):
         return _fault(question, relevant, advice, context)
     gaps = gaps_of(context.snapshot, question.parts)
     coverage = question.coverage(context)
@@ -322,11 +325,6 @@ def _answer(question: _Question, context: DoctorContext, advice: tuple[AdvicePla
         fixes=_fixes(question, (), relevant, advice, context),
         always_shown=bool(relevant),
     )
-
-
-def _is_grave(finding: Finding) -> bool:
-    """Whether it is a fault: at min ISR all writes are still taken."""
-    return finding.severity is not FindingSeverity.INFO and finding.reason is not FindingReason.AT_MIN_ISR
 
 
 def _fixes(
@@ -356,8 +354,8 @@ def _fault(
     question: _Question, findings: Sequence[Finding], advice: tuple[AdvicePlan, ...], context: DoctorContext
 ) -> DoctorCheck:
     """Faults and risks, then infos."""
-    grave = each_subject([finding for finding in findings if _is_grave(finding)])
-    risks = [finding for finding in findings if finding.reason in question.risks and not _is_grave(finding)]
+    grave = each_subject([finding for finding in findings if finding.severity in question.faults])
+    risks = [one for one in findings if one.reason in question.risks and one.severity not in question.faults]
     faults = [*grave, *each_subject(risks)]
     known = {finding.subject for finding in faults}
     infos = [finding for finding in findings if finding.subject not in known]

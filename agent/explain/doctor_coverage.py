@@ -202,11 +202,8 @@ def throttles(context: DoctorContext) -> CheckCoverage:
         *clause("the configs of {} were not read", silent, brokers_named),
         *_hidden_topics(snapshot),
     )
-    set_now = [
-        subject
-        for subject in idle_throttles(snapshot)
-        if not (subject.startswith("topic/") and limits.excludes_topic(subject.removeprefix("topic/")))
-    ]
+    idle = (one for one in idle_throttles(snapshot) if one.topic is None or not limits.excludes_topic(one.topic))
+    set_now = [str(one.subject) for one in idle]
     once = ""
     if set_now:
         known = [context.memory.throttles[subject] for subject in set_now if subject in context.memory.throttles]

@@ -293,7 +293,7 @@ def _findings(kind: str, name: str, findings: Sequence[Finding], snapshot: Snaps
 def _until(findings: Iterable[Finding]) -> str:
     """The end of a hold: of absent brokers, of racks, or of both."""
     held = [finding for finding in findings if finding.held]
-    away = sorted(int(finding.subject.name) for finding in held if finding.reason is FindingReason.BROKER_ABSENT)
+    away = sorted(one.broker for one in held if one.broker is not None and one.reason is FindingReason.BROKER_ABSENT)
     if not away:
         return _STABLE
     are, have = ("is", "has") if len(away) == 1 else ("are", "have")

@@ -45,7 +45,7 @@ def approved(proposal: Proposal, context: GuardContext) -> Allow | Hold:
             throttle_bytes_per_s=given.throttle_bytes_per_s,
             max_moves=given.max_moves,
             reason=given.reason,
-            plan=str(attempt),
+            attempt=attempt,
             until_ms=given.expires_ms,
         )
     if cancelled:

@@ -63,7 +63,7 @@ def _broker_absent(proposal: Proposal, context: GuardContext) -> Hold | None:
     left_ms = {
         broker: left for broker, absence in context.absences.items() if (left := least_ms - (absence.for_ms or 0)) > 0
     }
-    named = left_ms.keys() & touched_brokers(proposal, context.rests)
+    named = left_ms.keys() & touched_brokers(proposal, context.preconditions)
     if not named:
         return None
     broker = max(sorted(named), key=left_ms.__getitem__)
@@ -73,7 +73,7 @@ def _broker_absent(proposal: Proposal, context: GuardContext) -> Hold | None:
 
 
 def _stale(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
-    now = context.rests.hash(proposal.reason, proposal.subject, proposal.before, proposal.after)
+    now = context.preconditions.hash(proposal.reason, proposal.subject, proposal.before, proposal.after)
     if now == proposal.snapshot_hash:
         return None
     sentence = f"refused: the state of {proposal.subject} has changed since it was proposed"
@@ -95,7 +95,7 @@ def _reassignment_running(proposal: Proposal, context: GuardContext) -> Hold | R
         case ProposalKind.LEADERS:
             ours = sorted(partition for partition in running if partition.topic == proposal.subject.name)
         case ProposalKind.TRIGGER:
-            topics = set(context.rests.topics(proposal.subject.name))
+            topics = set(context.preconditions.topics(proposal.subject.name))
             ours = sorted(partition for partition in running if partition.topic in topics)
         case ProposalKind.ADVISE:
             return None
@@ -119,7 +119,7 @@ def _group_not_stable(proposal: Proposal, context: GuardContext) -> Hold | Refus
 def _rack_not_steady(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
     if not context.unsteady:
         return None
-    restless = sorted(touched_brokers(proposal, context.rests) & context.unsteady)
+    restless = sorted(touched_brokers(proposal, context.preconditions) & context.unsteady)
     if not restless:
         return None
     sentence = f"held: the rack of broker {restless[0]} has not been stable for long enough"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agent.execute.reassign.messages import BatchPermission
-from agent.execute.reassign.throttles import plan_scope
+from agent.execute.reassign.state import plan_scope
 from agent.execute.rebalance.refusals import LASTING, refusal
 from agent.guard.guard_context import Check, GuardContext, GuardJournal, batches_left
 from agent.journal.commands import attempt_text, pause_in

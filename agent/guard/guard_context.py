@@ -7,7 +7,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from agent.execute.reassign.throttles import plan_scope
+from agent.execute.reassign.state import plan_scope
 from agent.journal import plan_entries
 from agent.journal.commands import next_attempt
 from agent.journal.triggers import acted_at, triggers
@@ -98,7 +98,7 @@ class GuardContext(NamedTuple):
     fresh: Snapshot
     memory: Memory
     limits: Limits
-    rests: ProposalPreconditions
+    preconditions: ProposalPreconditions
     unsteady: frozenset[int]
     """Brokers whose rack has not held still."""
     records: GuardJournal

@@ -159,14 +159,14 @@ def vetoed(proposal: Proposal, attempt: int, *, who: str, now_ms: int, why: str)
     )
 
 
-def why_void(approval: ProposalApproval, proposal: Proposal | None, now_ms: int, *, rests: bool) -> str | None:
+def why_void(approval: ProposalApproval, proposal: Proposal | None, now_ms: int, *, holds: bool) -> str | None:
     """Why it no longer holds, given the open proposal with its id; None when it does.
 
-    ``rests`` is true unless what the approved plan rests on was seen to be another.
+    ``holds`` is true unless what the approved plan rests on was seen to be another.
     """
     if now_ms >= approval.expires_ms:
         return f"it expired {lasted(now_ms - approval.expires_ms)} ago, and the plan had not begun"
-    if rests:
+    if holds:
         return None
     if proposal is None:
         return "the approved plan is no longer proposed"
@@ -190,11 +190,11 @@ def approval_cleanup(
     proposals: Iterable[Proposal],
     begun: frozenset[str],
     now_ms: int,
-    rests: Callable[[ProposalApproval], bool] = lambda _: False,
+    holds: Callable[[ProposalApproval], bool] = lambda _: False,
 ) -> tuple[JournalWrite, ...]:
     """Voids what no longer holds, and deletes the oldest of what is long void. What was begun stays as it is.
 
-    ``begun`` holds names of plans; ``rests``: whether what an approved plan rests on may be as it was, so that one
+    ``begun`` holds names of plans; ``holds``: whether what an approved plan rests on may be as it was, so that one
     planning that could not see everything voids nothing. Forgotten, a person's no would be overruled by a rule: it
     stays while its plan is proposed, or may be proposed again, whatever else is void.
     """
@@ -209,19 +209,19 @@ def approval_cleanup(
                 old.append(one)
             elif one.proposal_id not in by_id and now_ms - one.at_ms >= NO_COUNTS_MS:
                 noes.append(one)
-        elif why := why_void(one, by_id.get(one.proposal_id), now_ms, rests=rests(one)):
+        elif why := why_void(one, by_id.get(one.proposal_id), now_ms, holds=holds(one)):
             at_ms = triggered.get(one.proposal_id, one.expires_ms)
             gone = used(one, at_ms) if one.at_ms <= at_ms < one.expires_ms else voided(one, now_ms, why)
             writes.append(written(gone))
-    dropped = (*old[: max(0, len(old) - KEPT)], *_forgotten(noes, rests))
+    dropped = (*old[: max(0, len(old) - KEPT)], *_forgotten(noes, holds))
     return (*writes, *(JournalWrite(_key(one), "deleted", None) for one in dropped))
 
 
-def _forgotten(noes: list[ProposalApproval], rests: Callable[[ProposalApproval], bool]) -> Iterable[ProposalApproval]:
+def _forgotten(noes: list[ProposalApproval], holds: Callable[[ProposalApproval], bool]) -> Iterable[ProposalApproval]:
     """The oldest noes to what is not proposed, those last whose plan this planning may only have missed."""
     if len(noes) <= KEPT:
         return ()
-    rated = [(one, rests(one)) for one in noes]
+    rated = [(one, holds(one)) for one in noes]
     hidden = [one for one, may_come_back in rated if may_come_back]
     seen_gone = [one for one, may_come_back in rated if not may_come_back]
     return (*seen_gone[: max(0, len(seen_gone) - KEPT)], *hidden[: max(0, len(hidden) - KEPT_HIDDEN)])

@@ -69,6 +69,8 @@ class OperatorCommand(NamedTuple):
     """Which attempt the operator approves; None from a rackwise that knows of one attempt only."""
     person: str | None = None
     """Who that is beyond doubt, as the agent found; None: self-declared. What a sender writes here is not believed."""
+    witness: str | None = None
+    """The agent at whose page that person signed in; None: sent otherwise. It is believed as far as its code proves."""
 
 
 class LeaderAnswer(NamedTuple):

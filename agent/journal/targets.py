@@ -19,7 +19,7 @@ from agent.journal.codec import MOST_NAMED, columns, runs, targets_of
 from agent.values.journal import Entry, JournalState, JournalWrite, under
 from agent.values.number_format import counted, sized
 from agent.values.proposal import Proposal
-from agent.values.reassignment import ENDED, ReassignmentPlan, ReassignmentTarget
+from agent.values.reassignment import ENDED, ReassignmentPlan, ReassignmentTarget, attempt
 from agent.values.typed_json import UnreadableError, from_json, to_json
 
 # An entry never changes, so it is read once. Entries are keys by identity and held with their value; the least recently
@@ -68,7 +68,7 @@ MOST_TARGETS = 100_000
 PART_BYTES = 400_000
 """Of one entry; compressed records of brokers with smaller limits than Kafka's default are not thought of."""
 _MOST_PARTS = 10_000
-NOT_SAID = ("targets", "dropped")
+NOT_SAID = ("targets", "dropped", "attempt")
 """Fields of a plan that its header does not have."""
 _MOST_KEPT = 1_500_000
 """Targets in memory beside those of open plans, at most; they are read again where that is not enough."""
@@ -162,9 +162,9 @@ def _text(value: Mapping[str, Any]) -> bytes:
 
 
 def _plan(entry: Entry, parts: Sequence[Entry]) -> ReassignmentPlan:
-    plan = from_json(ReassignmentPlan, {**entry.value, "targets": [], "dropped": 0})
-    manifest = from_json(TargetManifest, entry.value)
     name = entry.key.partition("/")[2]
+    plan = from_json(ReassignmentPlan, {**entry.value, "targets": [], "dropped": 0, "attempt": attempt(name).number})
+    manifest = from_json(TargetManifest, entry.value)
     if plan.proposal_id != name:
         raise UnreadableError(f"the record of plan {name[:80]} is of another plan")
     if not (0 <= manifest.partitions <= MOST_TARGETS and 0 <= manifest.parts <= _MOST_PARTS):

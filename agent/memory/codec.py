@@ -60,14 +60,14 @@ def memory_to_json(memory: Memory) -> str:
         "brokers": {str(broker): seen for broker, seen in memory.brokers.items()},
         "replica_lists": list(lists),
         "topics": topics,
-        "changes": memory.changes,
+        "changes": [change._replace(subject=str(change.subject)) for change in memory.changes],
         "reassignments": [[*tp, *running] for tp, running in memory.reassignments.items()],
         "own_reassignments": sorted(memory.own_reassignments),
         "widened": [[*tp, replicas] for tp, replicas in memory.widened.items()],
         "streams": {name: _streams(known) for name, known in memory.streams.items()},
         "rate_bases": [_rate_base(base) for base in memory.rate_bases],
         "size_base": memory.size_base and _rate_base(memory.size_base),
-        "foretold": memory.foretold,
+        "foretold": memory.predictions,
     }
     return json.dumps(value, separators=(",", ":"), sort_keys=True)
 
@@ -221,7 +221,7 @@ def _memory(value: _Json) -> Memory:
         streams={name: _read_streams(row) for name, row in written.streams.items()},
         rate_bases=tuple(_read_rate_base(*row) for row in written.rate_bases),
         size_base=None if written.size_base is None else _read_rate_base(*written.size_base),
-        foretold={name: PredictionMemory(*row) for name, row in written.foretold.items()},
+        predictions={name: PredictionMemory(*row) for name, row in written.foretold.items()},
     )
 
 
@@ -231,9 +231,11 @@ def _nth(lists: tuple[Replicas, ...], index: int) -> Replicas:
     return lists[index]
 
 
-def _change(cause: str, *row: Any) -> RackChange:
-    change = RackChange(ChangeCause(cause), *row)
-    if not change.examples or (change.cause is ChangeCause.RELABELLED and not _BROKER.fullmatch(change.subject)):
+def _change(cause: str, subject: str, *row: Any) -> RackChange:
+    relabelled = ChangeCause(cause) is ChangeCause.RELABELLED
+    of = int(subject) if relabelled and _BROKER.fullmatch(subject) else subject
+    change = RackChange(ChangeCause(cause), of, *row)
+    if not change.examples or isinstance(of, int) is not relabelled:
         raise ValueError("a change of racks without a broker or an example")
     rows = tuple(PartitionChange(TopicPartition(*tp), before, after) for tp, before, after in change.examples)
     return change._replace(examples=rows)

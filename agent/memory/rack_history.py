@@ -105,7 +105,7 @@ def rack_changes(memory: Memory, snapshot: Snapshot) -> tuple[RackChange, ...]:
     }
     if memory.cycle:
         kept |= {(change.cause, change.subject): change for change in _new_changes(memory, snapshot)}
-    return tuple(sorted(kept.values(), key=lambda change: (-change.seen_ms, change.cause.name, change.subject)))
+    return tuple(sorted(kept.values(), key=lambda change: (-change.seen_ms, change.cause.name, str(change.subject))))
 
 
 def _new_changes(memory: Memory, snapshot: Snapshot) -> list[RackChange]:
@@ -181,7 +181,7 @@ def _relabelling(broker: int, racks: _ComparedRacks, memory: Memory, snapshot: S
         return None
     return RackChange(
         ChangeCause.RELABELLED,
-        str(broker),
+        broker,
         snapshot.taken_ms,
         snapshot.monotonic_ms,
         count,

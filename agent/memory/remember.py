@@ -267,11 +267,11 @@ def remember(
         widened=widened,
         rebalancing=_rebalancing(memory, snapshot),
         streams=_streams(memory, snapshot),
-        throttles={subject: memory.throttles.get(subject, now_ms) for subject in idle_throttles(snapshot)},
+        throttles={str(it.subject): memory.throttles.get(str(it.subject), now_ms) for it in idle_throttles(snapshot)},
         acts={subject: at for subject, at in memory.acts.items() if now_ms - at <= ACTS_KEPT_MS},
         rate_bases=next_rate_bases(memory, snapshot),
         size_base=next_size_base(memory, snapshot),
-        foretold=_predictions(memory, snapshot, predictions),
+        predictions=_predictions(memory, snapshot, predictions),
         bytes_per_record=learned_bytes_per_record(memory, snapshot),
         topic_states=snapshot.topics,
     )
@@ -281,10 +281,10 @@ def _predictions(
     memory: Memory, snapshot: Snapshot, predictions: Mapping[str, Prediction]
 ) -> Mapping[str, PredictionMemory]:
     """The last prediction of each group, until its next rebalance."""
-    if not memory.foretold and not predictions:
-        return memory.foretold
+    if not memory.predictions and not predictions:
+        return memory.predictions
     groups = snapshot.groups
-    kept = {name: kept_prediction(known, groups.get(name), snapshot) for name, known in memory.foretold.items()}
+    kept = {name: kept_prediction(known, groups.get(name), snapshot) for name, known in memory.predictions.items()}
     for name, prediction in predictions.items():
         if name in groups:
             new = prediction_memory(prediction, groups[name], snapshot, kept.get(name))

@@ -44,8 +44,8 @@ def agreed_racks(racks: Sequence[Rack]) -> Rack:
     known = [rack for rack in racks if rack.name is not None]
     names = tuple(sorted({str(rack.name) for rack in known}))
     if len(names) > 1:
-        wire_racks = {rack.rack_id for rack in racks} - {None}
-        source = None if len(wire_racks) > 1 else min(rack.source for rack in known if rack.source is not None)
+        reported_racks = {rack.rack_id for rack in racks} - {None}
+        source = None if len(reported_racks) > 1 else min(rack.source for rack in known if rack.source is not None)
         return Rack(RackState.CONFLICTING, None, names, source=source)
     return min(known, key=lambda rack: (rack.source or "", rack.sent or "", rack.others), default=UNKNOWN_RACK)
 

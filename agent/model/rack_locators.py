@@ -152,22 +152,22 @@ class RackLocatorChain:
         self._asked = tuple((locator.name, _asker(locator, tables.get(locator.name, ()))) for locator in asked)
         self._settled: dict[tuple[object, ...], Rack] = {}
 
-    def rack(self, subject: LocatorSubject, wire_racks: Sequence[str]) -> Rack:
-        """Its rack by the locators; ``wire_racks``: the racks on the wire, several in a contradiction."""
+    def rack(self, subject: LocatorSubject, reported_racks: Sequence[str]) -> Rack:
+        """Its rack by the locators; ``reported_racks``: the racks on the wire, several in a contradiction."""
         host = host_of(subject.host)
         answers: list[_LocatorAnswer] = []
         for name, ask in self._asked:
-            racks = ask(subject, host, wire_racks)
+            racks = ask(subject, host, reported_racks)
             if racks:
                 meant = {self._aliases.get(rack, rack) for rack in racks} if self._aliases else set(racks)
                 answers.append((name, tuple(sorted(meant) if len(meant) > 1 else meant)))
         # A cluster has few racks and many clients: what was settled once is the same object for all.
-        key = (*answers, tuple(wire_racks))
+        key = (*answers, tuple(reported_racks))
         rack = self._settled.get(key)
         if rack is None:
             if len(self._settled) >= _MOST_SETTLED:  # clients may send any rack
                 self._settled.clear()
-            rack = self._settled[key] = _settled(answers, wire_racks)
+            rack = self._settled[key] = _settled(answers, reported_racks)
         return rack
 
 
@@ -175,7 +175,7 @@ def _asker(locator: RackLocator, rows: tuple[RawRackRow, ...]) -> _Ask:
     """The function from a subject to the locator's racks."""
     match locator.kind:
         case LocatorKind.WIRE:
-            return lambda _subject, _host, wire_racks: wire_racks
+            return lambda _subject, _host, reported_racks: reported_racks
         case LocatorKind.REGEX:
             patterns = RackPatternIndex(locator.patterns)
             return lambda subject, host, _wire_racks: patterns.racks(subject.names, host.names)
@@ -212,9 +212,9 @@ def locator_states(observation: Observation, order: tuple[RackLocator, ...]) -> 
     return tuple(states)
 
 
-def _settled(answers: Sequence[_LocatorAnswer], wire_racks: Sequence[str]) -> Rack:
+def _settled(answers: Sequence[_LocatorAnswer], reported_racks: Sequence[str]) -> Rack:
     """The first that knows wins; ``answers`` holds those that answered, in order."""
-    sent = wire_racks[0] if len(wire_racks) == 1 else None
+    sent = reported_racks[0] if len(reported_racks) == 1 else None
     winner = next(((name, racks[0]) for name, racks in answers if len(racks) == 1), None)
     if winner is None:
         if not answers:

@@ -85,10 +85,11 @@ def _judge_topics(context: ObserveContext, answers: ObservationAnswers) -> Vanis
         return _NOTHING_JUDGED
     shown = frozenset(topic.name for topic in listing.topics)
     # A topic that only log dirs have may be new or just deleted; it counts only where a broker denies DESCRIBE.
-    disk = frozenset(name for name in names_on_disk(listing) if details.topic_words.get(name) is NameVisibility.HIDDEN)
+    visible = details.topic_visibility
+    disk = frozenset(name for name in names_on_disk(listing) if visible.get(name) is NameVisibility.HIDDEN)
     known = context.recall.known_topics | disk
     share = context.scope.shrink_share
-    return vanished_names(ObservationPart.TOPICS, known, shown, details.topic_words, complete=True, shrink_share=share)
+    return vanished_names(ObservationPart.TOPICS, known, shown, visible, complete=True, shrink_share=share)
 
 
 def _judge_groups(context: ObserveContext, answers: ObservationAnswers) -> VanishedNames:
@@ -100,7 +101,7 @@ def _judge_groups(context: ObserveContext, answers: ObservationAnswers) -> Vanis
         ObservationPart.GROUPS,
         context.recall.known_groups,
         shown,
-        details.group_words,
+        details.group_visibility,
         complete=listing.groups_complete,
         shrink_share=context.scope.shrink_share,
     )

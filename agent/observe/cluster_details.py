@@ -180,8 +180,8 @@ class ClusterDetails:
     committed: Mapping[str, Mapping[TopicPartition, int]]
     topic_configs: CachedConfigs
     group_configs: CachedConfigs
-    topic_words: Mapping[str, NameVisibility]
-    group_words: Mapping[str, NameVisibility]
+    topic_visibility: Mapping[str, NameVisibility]
+    group_visibility: Mapping[str, NameVisibility]
     gaps: tuple[Gap, ...]
 
 
@@ -203,14 +203,14 @@ def ask_details(context: ObserveContext, listing: ClusterListing) -> ClusterDeta
     own_configs: ObserveQuery[CachedConfigs] = ObserveQuery(
         ObservationPart.GROUP_CONFIGS, partial(group_configs, context, newer), NO_CONFIGS
     )
-    topic_words: ObserveQuery[Mapping[str, NameVisibility]] = ObserveQuery(
+    topic_visibility: ObserveQuery[Mapping[str, NameVisibility]] = ObserveQuery(
         ObservationPart.TOPICS, partial(_words_on_topics, context, listing), {}
     )
-    group_words: ObserveQuery[Mapping[str, NameVisibility]] = ObserveQuery(
+    group_visibility: ObserveQuery[Mapping[str, NameVisibility]] = ObserveQuery(
         ObservationPart.GROUPS, partial(_words_on_groups, context, listing), {}
     )
-    by_topics = (configs, topic_words) if listing.topics is not None else ()
-    asked_by_name: tuple[ObserveQuery[Any], ...] = (*described, committed, own_configs, group_words)
+    by_topics = (configs, topic_visibility) if listing.topics is not None else ()
+    asked_by_name: tuple[ObserveQuery[Any], ...] = (*described, committed, own_configs, group_visibility)
     by_groups = asked_by_name if listing.groups is not None else ()
     gaps = ask_together(context, (*by_topics, *by_groups), name="insides")
     with_gaps: list[ObserveQuery[Any]] = [*described, committed, configs, own_configs]
@@ -219,8 +219,8 @@ def ask_details(context: ObserveContext, listing: ClusterListing) -> ClusterDeta
         committed=committed.answer.offsets,
         topic_configs=configs.answer,
         group_configs=own_configs.answer,
-        topic_words=topic_words.answer,
-        group_words=group_words.answer,
+        topic_visibility=topic_visibility.answer,
+        group_visibility=group_visibility.answer,
         gaps=(
             *gaps,
             *chain.from_iterable(ask.answer.gaps for ask in with_gaps),

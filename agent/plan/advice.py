@@ -313,8 +313,8 @@ def _values(finding: Finding, snapshot: Snapshot) -> dict[str, str]:
     if kind == "topic" and topic is not None:
         values[LEADER_REPLICAS] = topic.leader_throttle
         values[FOLLOWER_REPLICAS] = topic.follower_throttle
-    elif kind == "broker" and name.isdecimal():
-        values = {key: snapshot.broker_configs.get(int(name), {}).get(key) for key in BROKER_RATES}
+    elif finding.broker is not None:
+        values = {key: snapshot.broker_configs.get(finding.broker, {}).get(key) for key in BROKER_RATES}
     return {key: value for key, value in values.items() if value}
 
 

@@ -178,12 +178,6 @@ def left_out(topic: TopicState, limits: Limits) -> bool:
     return (topic.own and not limits.scope.include_own_topics) or limits.excludes_topic(topic.name)
 
 
-def partition_of(finding: Finding) -> TopicPartition | None:
-    """The one partition that a finding is about, or None when it is about its whole topic."""
-    number = finding.detail.rpartition("-")[2]
-    return TopicPartition(finding.subject.name, int(number)) if number.isdecimal() else None
-
-
 def _wanted(context: PlanContext) -> tuple[list[TopicRepair], Skipped]:
     snapshot, limits = context.snapshot, context.limits
     sure = {broker.id for broker in snapshot.brokers if broker.rack.state is RackState.KNOWN}
@@ -200,25 +194,19 @@ def _wanted(context: PlanContext) -> tuple[list[TopicRepair], Skipped]:
             skipped += [(finding.id, Unplanned.EXCLUDED) for finding in findings]
             continue
         skipped += [(finding.id, Unplanned.HELD) for finding in findings if finding.held]
+        answers = addressed_findings(f for f in findings if not f.held)
+        if answers is None:
+            continue
         mine: list[PartitionState] = []
-        for state in _concerned(topic.partitions, [f for f in findings if not f.held]):
+        for state in topic.partitions:
             why = _why_not(state, snapshot, sure, context.held)
             if why is None:
                 mine.append(state)
             else:
                 skipped.append((f"topic/{state.id}", why))
-        answers = addressed_findings(f for f in findings if not f.held)
-        if mine and answers is not None:
+        if mine:
             wanted.append(TopicRepair(name, tuple(mine), answers.ids))
     return wanted, skipped
-
-
-def _concerned(partitions: Sequence[PartitionState], findings: Sequence[Finding]) -> list[PartitionState]:
-    """The partitions that these findings are about; a finding without a partition is about all of its topic."""
-    named = [partition_of(finding) for finding in findings]
-    if None in named:
-        return list(partitions)
-    return [state for state in partitions if state.id in named]
 
 
 def _why_not(state: PartitionState, snapshot: Snapshot, sure: set[int], held: frozenset[int]) -> Unplanned | None:

@@ -125,17 +125,17 @@ def held_brokers(found: FindingIndex, snapshot: Snapshot) -> frozenset[int]:
     for reason in _BROKER_REASONS:
         for finding in found.of(reason):
             if finding.held or reason is FindingReason.RACK_FLAPPING:
-                held.update(broker.id for broker in snapshot.brokers if _concerns(finding.subject, broker))
+                held.update(broker.id for broker in snapshot.brokers if _concerns(finding, broker))
     return frozenset(held)
 
 
 def gone_brokers(found: FindingIndex) -> frozenset[int]:
     """Brokers that are absent and not waited for: what they held is led by others, and no share is theirs."""
     absent = found.of(FindingReason.BROKER_ABSENT)
-    return frozenset(int(finding.subject.name) for finding in absent if not finding.held)
+    return frozenset(finding.broker for finding in absent if finding.broker is not None and not finding.held)
 
 
-def _concerns(subject: SubjectId, broker: BrokerState) -> bool:
-    if subject.kind == "broker":
-        return subject.name == str(broker.id)
-    return subject.kind == "rack" and broker.rack.state is RackState.KNOWN and subject.name == broker.rack.name
+def _concerns(finding: Finding, broker: BrokerState) -> bool:
+    if finding.broker is not None:
+        return finding.broker == broker.id
+    return broker.rack.state is RackState.KNOWN and finding.subject == ("rack", broker.rack.name)

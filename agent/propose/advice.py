@@ -62,7 +62,7 @@ def _draft(plan: AdvicePlan, context: ProposeContext) -> tuple[ProposalDraft, st
         line=plan.line,
         basis=basis_of_group(context.detection.assessments.get(plan.subject)) if reads else None,
     )
-    return draft, context.rests.hash(plan.reason, subject, before, after)
+    return draft, context.preconditions.hash(plan.reason, subject, before, after)
 
 
 def _what(plan: AdvicePlan) -> str:

@@ -91,7 +91,7 @@ def _draft(context: ProposeContext, row: _Row) -> UndatedProposal:
     else:
         draft = _improvement(plan, assessment or Assessment(group_id=group.id), work, context)
     draft = draft._replace(basis=basis_of_group(assessment))
-    return undated(draft, context.rests.hash(draft.reason, draft.subject, draft.before, draft.after))
+    return undated(draft, context.preconditions.hash(draft.reason, draft.subject, draft.before, draft.after))
 
 
 def _improvement(

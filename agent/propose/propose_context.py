@@ -38,7 +38,7 @@ class ProposeContext(NamedTuple):
     detection: DetectionResult
     limits: Limits
     memo: Memo
-    rests: ProposalPreconditions
+    preconditions: ProposalPreconditions
     racks: Mapping[int, str]
     """Broker -> rack, brokers of known rack only."""
 
@@ -170,11 +170,8 @@ _OF_REPLICAS = (ProposalKind.REASSIGN, ProposalKind.LEADERS)
 
 def with_absences(proposals: tuple[Proposal, ...], context: ProposeContext) -> tuple[Proposal, ...]:
     """The same proposals; those that touch an absent broker name it at the end of their sentence."""
-    found = {
-        int(finding.subject.name): finding
-        for finding in context.detection.findings
-        if finding.reason is FindingReason.BROKER_ABSENT
-    }
+    absent = (finding for finding in context.detection.findings if finding.reason is FindingReason.BROKER_ABSENT)
+    found = {finding.broker: finding for finding in absent if finding.broker is not None}
     if not found:
         return proposals
     return tuple([_with_absence(proposal, found, context) for proposal in proposals])
@@ -185,7 +182,7 @@ def rests_on_brokers(proposal: Proposal) -> bool:
     return proposal.kind in _OF_REPLICAS or proposal.reason is ProposalReason.REBALANCE_IMPROVES
 
 
-def touched_brokers(proposal: Proposal, rests: ProposalPreconditions) -> frozenset[int]:
+def touched_brokers(proposal: Proposal, preconditions: ProposalPreconditions) -> frozenset[int]:
     """The brokers in its rows, or those with replicas of its group's topics."""
     if proposal.kind in _OF_REPLICAS:
         return frozenset(
@@ -193,12 +190,12 @@ def touched_brokers(proposal: Proposal, rests: ProposalPreconditions) -> frozens
         )
     if proposal.kind is not ProposalKind.TRIGGER:
         return frozenset()
-    topics = [rests.snapshot.topics[name] for name in rests.topics(proposal.subject.name)]
+    topics = [preconditions.snapshot.topics[name] for name in preconditions.topics(proposal.subject.name)]
     return frozenset(broker for topic in topics for state in topic.partitions for broker in state.replicas)
 
 
 def _with_absence(proposal: Proposal, found: Mapping[int, Finding], context: ProposeContext) -> Proposal:
-    away = sorted(found.keys() & touched_brokers(proposal, context.rests)) if rests_on_brokers(proposal) else []
+    away = sorted(found.keys() & touched_brokers(proposal, context.preconditions)) if rests_on_brokers(proposal) else []
     if not away:
         return proposal
     evidence = [dict(found[broker].evidence) for broker in away]

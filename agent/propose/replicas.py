@@ -242,7 +242,7 @@ def placement(plan: PlacementPlan, context: ProposeContext) -> Proposal:
     topic = settled_topic(context.snapshot.topics[plan.topic], context.snapshot)
     subject = SubjectId("topic", plan.topic)
     before, after = placement_rows(plan.changes)
-    readers = readers_of(topic, context.rests.readers.get(plan.topic, ()))
+    readers = readers_of(topic, context.preconditions.readers.get(plan.topic, ()))
     now, then = _forecast(topic, readers, context), _forecast(_changed(topic, plan), readers, context)
     moves = _leader_moves(plan) if plan.leaders_only else _replica_moves(plan, context)
     predicted = _predicted(plan, moves, now, then, context.limits)
@@ -263,7 +263,8 @@ def placement(plan: PlacementPlan, context: ProposeContext) -> Proposal:
         placements=plan.changes,
         basis=basis_of_topic(topic, context.snapshot),
     )
-    return finished(draft, context.rests.hash(plan.reason, subject, before, after), context.snapshot, context.limits)
+    preconditions = context.preconditions.hash(plan.reason, subject, before, after)
+    return finished(draft, preconditions, context.snapshot, context.limits)
 
 
 def _changed(topic: TopicState, plan: PlacementPlan) -> TopicState:
@@ -285,7 +286,7 @@ def _changed(topic: TopicState, plan: PlacementPlan) -> TopicState:
 def _forecast(
     topic: TopicState, readers: Mapping[TopicPartition, PartitionReaders], context: ProposeContext
 ) -> TopicForecast:
-    groups = context.rests.readers.get(topic.name, ())
+    groups = context.preconditions.readers.get(topic.name, ())
     snapshot, bits = context.snapshot, bits_for(groups, context.snapshot, context.memo)
     shares = measured(_reads(readers, bits), {topic.name: topic_masks(topic, bits)}, snapshot.bytes_per_s)
     rows, selector = rows_of(readers), bits.selector_is_rack_aware

@@ -96,12 +96,17 @@ Counted = TypeVar("Counted")
 
 
 def gaps_of(snapshot: Snapshot, parts: Iterable[ObservationPart]) -> list[Gap]:
+    """Gaps of a snapshot in these parts; see `gaps_among`."""
+    return gaps_among(snapshot.gaps, parts)
+
+
+def gaps_among(gaps: Iterable[Gap], parts: Iterable[ObservationPart]) -> list[Gap]:
     """Gaps in these parts, those of VANISHED left out. A gap of rights about groups counts as one of groups."""
     wanted = frozenset(parts)
     about_groups = (ObservationPart.RIGHTS, "groups") if ObservationPart.GROUPS in wanted else None
     return [
         gap
-        for gap in snapshot.gaps
+        for gap in gaps
         if gap.cause is not GapCause.VANISHED and (gap.part in wanted or (gap.part, gap.subject) == about_groups)
     ]
 

@@ -92,7 +92,9 @@ class Finding(_Named):
     held: bool = False
     """True while hysteresis holds it: it is shown, but nothing is planned from it."""
     detail: str = ""
-    """Tells findings of one reason and subject apart (a partition, a tag key); part of the id."""
+    """Tells findings of one reason and subject apart (a cause, a tag key); part of the id."""
+    broker: int | None = None
+    """Id of the broker that it is about; None for any other subject."""
 
     @property
     def id(self) -> str:

@@ -196,7 +196,7 @@ class _Shown:
 
     def __init__(self, cycle: Cycle) -> None:
         self._seen, self._snapshot = cycle.observation, cycle.snapshot
-        self._brokers = {str(broker.id) for broker in cycle.snapshot.brokers}
+        self._brokers = {broker.id for broker in cycle.snapshot.brokers}
         self._read: dict[str, frozenset[str]] = {}
         self._ended = {partition.topic for partition in self._seen.end_offsets}
         self._lags = {row.group_id for row in self._seen.application_lags}
@@ -206,10 +206,10 @@ class _Shown:
         kind, name = finding.subject
         if kind == "topic":
             found = self._of_topics([name])
-        elif kind == "broker":
+        elif finding.broker is not None:
             found = {
-                ObservationPart.BROKERS: name in self._brokers,
-                ObservationPart.BROKER_CONFIGS: name.isdecimal() and int(name) in self._seen.broker_configs,
+                ObservationPart.BROKERS: finding.broker in self._brokers,
+                ObservationPart.BROKER_CONFIGS: finding.broker in self._seen.broker_configs,
             }
         elif kind in _OF_GROUPS:
             found = self._of_group(name if kind == "group" else name.split("/", 1)[0])

@@ -70,7 +70,7 @@ class RackChange(NamedTuple):
     """Partitions whose replica racks changed for one cause; kept for a while, for display."""
 
     cause: ChangeCause
-    subject: str
+    subject: int | str
     """The broker's id when it was relabelled, else the topic."""
     at_ms: int
     """Epoch milliseconds of the look that saw it."""
@@ -208,7 +208,7 @@ class Memory:
     """At most two, oldest first."""
     size_base: RateBase | None = None
     """A look with sizes, from which the size of a record is learned."""
-    foretold: Mapping[str, PredictionMemory] = field(default_factory=dict)
+    predictions: Mapping[str, PredictionMemory] = field(default_factory=dict)
     """Group -> its last prediction, where a miss is detectable."""
     bytes_per_record: Mapping[str, float] = field(default_factory=dict)
     """Topic -> size on disk per record, as learned so far."""

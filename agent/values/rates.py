@@ -100,6 +100,11 @@ def sentence(rates: RateMeasurement, snapshot: Snapshot) -> str:
             return f"rates: unknown, as {why}{f'; {rates.remedy}' if rates.remedy else ''}"
 
 
+def is_priced(limits: Limits) -> bool:
+    """Whether a price is set; without one no money is known."""
+    return limits.price.usd_per_gb is not None or bool(limits.price.between)
+
+
 def price_sentence(limits: Limits) -> str:
     """The price in force, with its setting."""
     if limits.price.usd_per_gb is None and not limits.price.between:

@@ -151,6 +151,8 @@ class ReassignmentPlan(NamedTuple):
     dropped: int = 0
     """Number of its partitions once the journal has dropped them: an old plan without targets, which cannot be rolled
     back. 0 while it has them."""
+    attempt: int = 1
+    """Number of the attempt, counted from 1; a record has it in the name alone."""
 
     @property
     def partitions(self) -> int:
@@ -306,7 +308,8 @@ def attempt(name: str) -> PlanAttempt:
 
 def of_plan(plan: ReassignmentPlan) -> PlanAttempt:
     """The attempt that the plan is."""
-    return attempt(plan.proposal_id)
+    first = plan.attempt == 1
+    return PlanAttempt(plan.proposal_id if first else plan.proposal_id.removesuffix(f".{plan.attempt}"), plan.attempt)
 
 
 def latest(plans: Iterable[ReassignmentPlan], of: str) -> ReassignmentPlan | None:
@@ -355,17 +358,20 @@ def plan_of(
     throttle_bytes_per_s: int | None = None,
     max_moves: int | None = None,
     begin_by_ms: int | None = None,
+    begins: PlanAttempt | None = None,
 ) -> ReassignmentPlan:
     """The plan of a reassignment or a change of leaders; void where no batch of it is sent until ``begin_by_ms``.
 
-    Raises InvalidProposalError for a proposal that moves no replicas, and for topics that the snapshot does not know.
+    ``begins`` is the attempt that it is; None: the first. Raises InvalidProposalError for a proposal that moves no
+    replicas, and for topics that the snapshot does not know.
     """
     changes = sorted(proposal.placements)
     if not changes:
         raise InvalidProposalError(f"{proposal.id} changes no replica list")
     gains = _gains(changes, snapshot, proposal)
+    begins = begins or PlanAttempt(proposal.id)
     return ReassignmentPlan(
-        proposal.id,
+        str(begins),
         tuple(_target(change, snapshot, proposal, gain) for change, gain in zip(changes, gains, strict=True)),
         approved_by=approved_by,
         reason=reason or proposal.sentence,
@@ -373,6 +379,7 @@ def plan_of(
         max_moves=max_moves,
         begin_by_ms=begin_by_ms,
         racks=_racks(changes, snapshot),
+        attempt=begins.number,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Literal, NamedTuple
 
+from agent.values.finding import SubjectId
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS, LOG_DIRS_RATE
 from agent.values.observation import ObservationPart
 from agent.values.snapshot import Snapshot, TopicState
@@ -38,6 +39,11 @@ class ThrottleResource:
     def name(self) -> str:
         """Kafka's ConfigResource.name: topic name, or the broker's id as text."""
         return self.topic or "" if self.broker is None else str(self.broker)
+
+    @property
+    def subject(self) -> SubjectId:
+        """The same as the subject of a finding."""
+        return SubjectId(self.kind, self.name)
 
     def __lt__(self, other: ThrottleResource) -> bool:
         return (self.kind, self.name) < (other.kind, other.name)
@@ -87,18 +93,19 @@ class ThrottleChange(NamedTuple):
     """Not changed where the topic of that name has another id; None: not a topic's."""
 
 
-def idle_throttles(snapshot: Snapshot) -> tuple[str, ...]:
-    """Subjects (``topic/name``, ``broker/id``) throttled without a reassignment, sorted; none if these are unknown."""
+def idle_throttles(snapshot: Snapshot) -> tuple[ThrottleResource, ...]:
+    """Topics and brokers throttled without a reassignment, sorted; none if reassignments are unknown."""
     if any(gap.part is ObservationPart.REASSIGNMENTS for gap in snapshot.gaps):
         return ()
     moving = {tp.topic for tp in snapshot.reassignments}
     topics = (
-        name
+        ThrottleResource(topic=name)
         for name, topic in snapshot.topics.items()
         if (topic.leader_throttle is not None or topic.follower_throttle is not None) and name not in moving
     )
-    brokers = (broker for broker in snapshot.broker_configs if not moving and broker_rates(snapshot, broker))
-    return tuple(sorted([*(f"topic/{name}" for name in topics), *(f"broker/{broker}" for broker in brokers)]))
+    asked = () if moving else snapshot.broker_configs
+    brokers = (ThrottleResource(broker=broker) for broker in asked if broker_rates(snapshot, broker))
+    return tuple(sorted([*topics, *brokers]))
 
 
 def topic_throttles(topic: TopicState) -> str | None:

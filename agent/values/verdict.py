@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
+from agent.values.reassignment import PlanAttempt
+
 
 class HoldReason(StrEnum):
     """Why a proposal is held; each may end without a change of the proposal."""
@@ -67,8 +69,8 @@ class Allow(NamedTuple):
     max_moves: int | None = None
     reason: str = ""
     """The approver's text, or the numbers by which the rule held."""
-    plan: str = ""
-    """Name of the plan that may begin (its attempt); empty: the proposal's id."""
+    attempt: PlanAttempt | None = None
+    """The plan that may begin; None: the first attempt at the proposal."""
     until_ms: int | None = None
     """Epoch milliseconds at which the person's approval ends; None for a rule, which is evaluated each time."""
 

@@ -26,6 +26,7 @@ from agent.values.progress import AgentDocument, ExecuteState, ReplicaProgress
 from agent.values.rates import RateMeasurement, RateSource, judged
 from agent.values.verdict import Verdict
 from agent.web.loop_state import LoopState
+from agent.web.what_if_answers import WhatIfAnswers
 from config.load import LoadedSettings
 
 Made = TypeVar("Made")
@@ -70,6 +71,8 @@ class AgentView:
     ) -> None:
         self.settings = settings
         """Settings in force; `config.load.effective` shows them with their secrets as stars."""
+        self.what_if = WhatIfAnswers()
+        """Answers to simulated changes."""
         self._state, self._acting = state, acting
         self._read_journal, self._journal_name = read_journal, journal_name
         self._identity = identity or AgentIdentity()

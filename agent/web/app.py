@@ -10,8 +10,9 @@ import asyncio
 import ipaddress
 import re
 import socket
+import ssl
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import metadata
@@ -24,6 +25,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import CollectorRegistry
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -35,7 +37,14 @@ from agent.errors import WEB, ConfigError, thread
 from agent.values.clock import Clock
 from agent.values.cycle import sentence
 from agent.values.progress import ExecuteState
+from agent.web.access.gate import AccessGate
+from agent.web.access.middleware import AccessControl, refuse
+from agent.web.access.person import AccessRole, require
+from agent.web.access.refusals import AccessRefused
+from agent.web.access.sign_in import sign_in_routes
+from agent.web.access.tls import BOUNDED_LOOP, with_certificate
 from agent.web.agent_view import AgentView
+from agent.web.commands import CommandDesk
 from agent.web.loop_state import HealthStatus, LoopState, live, ready
 from agent.web.metrics import RackwiseCollector, SeriesCaps
 from agent.web.money_metrics import label
@@ -88,6 +97,7 @@ class BoundedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Accept it; above the bound the longest idle connection is closed, else the oldest."""
         super().connection_made(transport)
+        self.app = with_certificate(cast("ASGIApp", self.app), transport)
         self._wait(self._bounds.head_s)
         others = [one for one in self.connections if isinstance(one, BoundedConnection) and one is not self]
         if len(others) >= self._bounds.connections:
@@ -201,12 +211,16 @@ def make_app(
     caps: SeriesCaps,
     allowed_hosts: Iterable[str] = (),
     acting: Callable[[], ExecuteState | None] = lambda: None,
+    gate: AccessGate | None = None,
     view: AgentView | None = None,
+    desk: CommandDesk | None = None,
+    routes: Sequence[BaseRoute] = (),
 ) -> Starlette:
     """The ASGI application. ``fresh_ms`` is how old the last look may be, ``stall_ms`` how long no cycle may end.
 
-    ``acting`` returns the present state of mode execute, so a lost leadership shows before the next look. ``view`` is
-    read by the API; without it there is none.
+    ``acting`` returns the present state of mode execute, so a lost leadership shows before the next look. ``gate``
+    decides about access to the API, which reads ``view`` and sends commands over ``desk``, and to ``routes``; without
+    one there are health and metrics only.
     """
 
     def now() -> LoopState:
@@ -232,18 +246,27 @@ def make_app(
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         return Response(encode(registry), media_type=None, headers={"content-type": content_type, **_HEADERS})
 
-    routes: list[BaseRoute] = [Route(LIVE, livez), Route("/readyz", readyz), Route("/metrics", metrics)]
-    if view is not None:
-        routes.append(_api(view, clock))
+    every: list[BaseRoute] = [Route(LIVE, livez), Route("/readyz", readyz), Route("/metrics", metrics)]
     hosts = frozenset(host.lower() for host in allowed_hosts) | {"localhost"}
-    return Starlette(routes=routes, middleware=[Middleware(AllowedHosts, hosts=hosts)])
+    around = [Middleware(AllowedHosts, hosts=hosts)]
+    if gate is None:
+        return Starlette(routes=every, middleware=around)
+    if view is not None:
+        every.append(_api(view, clock, desk))
+    return Starlette(
+        routes=[*every, *sign_in_routes(), *routes],
+        middleware=[*around, Middleware(AccessControl, gate=gate)],
+        exception_handlers={HTTPException: refuse},
+    )
 
 
-def _api(view: AgentView, clock: Clock) -> Mount:
+def _api(view: AgentView, clock: Clock, desk: CommandDesk | None) -> Mount:
     from agent.web.api.application import PREFIX, make_api  # noqa: PLC0415 slow, and not needed for health
     from agent.web.api.segments import RawSegments  # noqa: PLC0415
 
-    return Mount(PREFIX, app=RawSegments(make_api(view, clock)))
+    api = make_api(view, clock, desk, may_view=require(AccessRole.VIEW))
+    api.add_exception_handler(AccessRefused, refuse)
+    return Mount(PREFIX, app=RawSegments(api))
 
 
 def version() -> str:
@@ -332,7 +355,11 @@ _STOP_S = 1.0
 class WebServer:
     """Listens from `start` on; a context manager."""
 
-    def __init__(self, app: ASGIApp, bind: str, port: int, bounds: ServerBounds = DEFAULTS) -> None:
+    def __init__(
+        self, app: ASGIApp, bind: str, port: int, bounds: ServerBounds = DEFAULTS, tls: ssl.SSLContext | None = None
+    ) -> None:
+        """``tls``: it answers over TLS."""
+        self.scheme = "http" if tls is None else "https"
         self._socket = _listen(bind, port)
         config = uvicorn.Config(
             RequestLimiter(app, bounds),
@@ -343,6 +370,9 @@ class WebServer:
             timeout_graceful_shutdown=1,
             h11_max_incomplete_event_size=bounds.head_bytes,
             server_header=False,
+            proxy_headers=False,  # else any client on this machine would name its own address
+            loop="auto" if tls is None else BOUNDED_LOOP,
+            ssl_context_factory=None if tls is None else lambda _config, _default: tls,
         )
         self._server = uvicorn.Server(config)
         self._thread = thread(WEB, partial(self._server.run, sockets=[self._socket]))

@@ -14,6 +14,7 @@ from agent.values.cycle import Cycle
 from agent.values.last_known import LastKnown, is_failed
 from agent.values.number_format import lasted
 from agent.values.progress import ExecuteState
+from agent.web.cycle_history import CycleSummary, EndedProposal, failed_summary, summary_of, with_ended, with_summary
 
 
 class CycleFailure(NamedTuple):
@@ -56,6 +57,12 @@ class LoopState:
     """(kind of proposal, done or not done) -> how often since the start."""
     acting: ExecuteState | None = None
     """None outside of mode execute."""
+    notifications: Mapping[str, int] = field(default_factory=dict)
+    """Outcome -> number since the start; empty without a target of notifications."""
+    past: tuple[CycleSummary, ...] = ()
+    """A row a minute for the last day, the newest last."""
+    ended_proposals: tuple[EndedProposal, ...] = ()
+    """Those that are made no more, the newest last."""
     stopping: bool = False
 
 
@@ -91,11 +98,15 @@ class LoopMonitor:
             succeeded=before.succeeded + 1,
             seconds={**before.seconds, **spent},
             acts=_added(before.acts, cycle),
+            past=with_summary(before.past, summary_of(cycle, before.cycle, before.planned)),
+            ended_proposals=with_ended(before.ended_proposals, cycle, before.planned),
         )
 
     def failed(self, failure: CycleFailure, at: ClockReading) -> None:
         """A cycle has ended without a result."""
-        self._update(failure=failure, last_end=at, running_since=None, failed=self._state.failed + 1)
+        before = self._state
+        past = with_summary(before.past, failed_summary(failure.at_ms, failure.sentence))
+        self._update(failure=failure, last_end=at, running_since=None, failed=before.failed + 1, past=past)
 
     def skipped(self) -> None:
         """A look was due while one was running."""
@@ -104,6 +115,10 @@ class LoopMonitor:
     def overran(self) -> None:
         """A cycle took longer than the time between two looks."""
         self._update(overran=self._state.overran + 1)
+
+    def notified(self, counts: Mapping[str, int]) -> None:
+        """Notifications were sent, or were not."""
+        self._update(notifications=counts)
 
     def stopping(self) -> None:
         """The process is about to end."""

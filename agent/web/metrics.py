@@ -54,6 +54,12 @@ METRICS: tuple[MetricDescription, ...] = (
         "Records that the brokers had not confirmed at the end of the last cycle.",
     ),
     MetricDescription(
+        "rackwise_notifications_total",
+        "counter",
+        ("outcome",),
+        "Messages to targets of notifications: sent, retried (a try failed) or given_up; dropped counts notifications.",
+    ),
+    MetricDescription(
         "rackwise_seen_timestamp_seconds",
         "gauge",
         ("figures",),
@@ -234,6 +240,9 @@ def _loop(state: LoopState) -> dict[str, Sequence[Sample]]:
         "rackwise_cycles_overrun_total": [((), state.overran)],
         "rackwise_stage_seconds_total": [((stage,), spent) for stage, spent in sorted(state.seconds.items())],
     }
+    if state.notifications:
+        outcomes = sorted(state.notifications.items())
+        found["rackwise_notifications_total"] = [((outcome,), number) for outcome, number in outcomes]
     if state.acts:
         found["rackwise_acts_total"] = [(names, number) for names, number in sorted(state.acts.items())]
     if state.acting is not None:

@@ -28,7 +28,7 @@ LANES = 4
 _TRIES = 3
 
 
-class _Rest(NamedTuple):
+class _Backoff(NamedTuple):
     """A pause of a broker, and its reason."""
 
     until: float
@@ -44,7 +44,7 @@ class ConnectionPool:
         self._changed = threading.Condition()
         self._idle: dict[BrokerAddress, list[BrokerConnection]] = {}
         self._lanes: dict[BrokerAddress, int] = {}
-        self._rests: dict[BrokerAddress, _Rest] = {}
+        self._backoffs: dict[BrokerAddress, _Backoff] = {}
         self._answered: dict[BrokerAddress, float] = {}
         self._brokers: dict[int, BrokerAddress] = {}
         self._turn = 0
@@ -119,16 +119,16 @@ class ConnectionPool:
             others = [address for address in self._settings.bootstrap if address not in self._brokers.values()]
             every = [*known, *((None, address) for address in others if avoid is None)]
             now = time.monotonic()
-            awake = [one for one in every if (rest := self._rests.get(one[1])) is None or rest.until <= now]
+            awake = [one for one in every if (backoff := self._backoffs.get(one[1])) is None or backoff.until <= now]
             return (awake, False) if awake else (every, True)
 
     def _ask_at(
         self, address: BrokerAddress, ask: Ask[V], deadline: Deadline, *, share: float = 1.0, last_resort: bool = False
     ) -> V:
         """The answer at an address; ``share`` of the time left is the limit of the set-up, and then of the call."""
-        rest = self._rests.get(address)
-        if rest is not None and rest.until > time.monotonic() and not last_resort:
-            raise CallFailed(GapCause.UNREACHABLE, f"not retried yet: {rest.why}")
+        backoff = self._backoffs.get(address)
+        if backoff is not None and backoff.until > time.monotonic() and not last_resort:
+            raise CallFailed(GapCause.UNREACHABLE, f"not retried yet: {backoff.why}")
         connection, fresh = self._take(address, deadline.part(share))
         try:
             return self._use(connection, ask, deadline.part(share))
@@ -151,12 +151,12 @@ class ConnectionPool:
         finally:
             self._put_back(connection)
         self._answered[connection.address] = time.monotonic()
-        self._rests.pop(connection.address, None)
+        self._backoffs.pop(connection.address, None)
         return answer
 
     def _note(self, address: BrokerAddress, failure: CallFailed, began: float) -> None:
         if failure.cause is GapCause.TIMED_OUT and self._answered.get(address, 0.0) < began:
-            self._rests[address] = _Rest(time.monotonic() + self._breaker_s, failure.detail)
+            self._backoffs[address] = _Backoff(time.monotonic() + self._breaker_s, failure.detail)
 
     def _take(self, address: BrokerAddress, deadline: Deadline) -> tuple[BrokerConnection, bool]:
         """A connection for this caller alone, and whether it is new."""

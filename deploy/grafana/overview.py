@@ -189,6 +189,11 @@ def _agent(whole: dashboard.Dashboard) -> dashboard.Dashboard:
                   Query(rate("rackwise_records_total", "outcome"), "{{instance}} {{outcome}}"), unit="cps", width=8)
         )
         .with_panel(
+            lines("Notifications", "Messages to targets per second: sent, tried again or given up; and dropped events.",
+                  Query(rate("rackwise_notifications_total", "outcome"), "{{instance}} {{outcome}}"), unit="cps",
+                  width=8)
+        )
+        .with_panel(
             lines("Records waiting", "Records that the brokers had not confirmed at the end of the last cycle.",
                   Query(selected("rackwise_records_waiting"), "{{instance}}"), width=8)
         )

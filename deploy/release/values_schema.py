@@ -81,7 +81,13 @@ _VALUES: Schema = {
     "podLabels": _LABELS,
     "podAnnotations": _TEXTS,
     "serviceAccount": _closed({"create": {"type": "boolean"}, "name": _TEXT, "annotations": _TEXTS}),
-    "http": _closed({"bind": {"type": "string", "minLength": 1}, "allowedHosts": _list_of(_TEXT)}),
+    "http": _closed(
+        {
+            "bind": {"type": "string", "minLength": 1},
+            "pages": {"type": "boolean"},
+            "allowedHosts": _list_of(_TEXT),
+        }
+    ),
     "service": _closed(
         {"type": {"enum": ["ClusterIP", "NodePort", "LoadBalancer"]}, "port": _PORT, "annotations": _TEXTS}
     ),

@@ -80,7 +80,7 @@ class _Run:
 
     def look(self, look: HistoryLook) -> None:
         """Live it."""
-        step = self._replay.live(look)
+        step = self._replay.replay_look(look)
         self._score.look(look, step)
         self._step = step
         if self._strategy.name == AS_RECORDED.name:

@@ -52,7 +52,7 @@ class ReplayState:
 
     first_seen: Mapping[str, int]
     gone: Mapping[str, tuple[int, int]]
-    foretold: Mapping[str, PredictionMemory]
+    predictions: Mapping[str, PredictionMemory]
     acts: Mapping[str, int]
     journal: JournalState
     effects: tuple[ActEffect, ...] = ()
@@ -94,7 +94,7 @@ class StrategyReplay:
         """Acts whose effect history still bears."""
         return () if self._chain is None else self._chain.effects
 
-    def live(self, look: HistoryLook) -> StrategyStep:
+    def replay_look(self, look: HistoryLook) -> StrategyStep:
         """The next look."""
         limits = self._limits(look)
         as_recorded = self.strategy.name == AS_RECORDED.name
@@ -159,7 +159,7 @@ def _begun(look: HistoryLook) -> ReplayState:
     return ReplayState(
         first_seen=memory.first_seen,
         gone=_moved(memory.gone, _wall_from_monotonic(look)),
-        foretold=memory.foretold,
+        predictions=memory.predictions,
         acts={},
         journal={},
     )
@@ -171,7 +171,7 @@ def _memory(chain: ReplayState, look: HistoryLook) -> Memory:
         look.memory,
         first_seen=chain.first_seen,
         gone=_moved(chain.gone, back),
-        foretold=chain.foretold,
+        predictions=chain.predictions,
         acts={subject: at + back for subject, at in chain.acts.items()},
         own_reassignments=frozenset(),
     )
@@ -195,7 +195,7 @@ def _next(
     return ReplayState(
         first_seen=memory.first_seen,
         gone=_moved(memory.gone, _wall_from_monotonic(look)),
-        foretold=memory.foretold,
+        predictions=memory.predictions,
         acts={**chain.acts, **{str(one.subject): at_ms for one in triggered}},
         journal=journal,
         effects=(*kept, *new),

@@ -103,24 +103,16 @@ class _Todo(NamedTuple):
 def run_backtest(tables: TableStore, request: BacktestRequest, say: Say = lambda _: None) -> BacktestSummary:
     """Every unit of the stretch, from the table or computed now. Raises BadInput when there is no look."""
     _check(request)
-    stretches = cut(tables, request, say) if request.by == "groups" else None
-    return live(tables, request, say, stretches=stretches)
-
-
-def live(
-    tables: TableStore,
-    request: BacktestRequest,
-    say: Say = lambda _: None,
-    *,
-    stretches: Sequence[HistoryStretch] | None = None,
-) -> BacktestSummary:
-    """As `run_backtest`, of existing slices: those of ``stretches``, or all. Raises BadInput when there is no look."""
     spark = tables.spark
-    rows = _slices(tables, request) if request.by == "groups" else _events(tables, request)
-    if stretches is not None:
+    if request.by == "groups":
         # What was cut into shorter or longer stretches before stays in the table.
-        selected = spark.createDataFrame(list(stretches), "cluster string, stretch_ms long, input string")
-        rows = rows.join(F.broadcast(selected), on=["cluster", "stretch_ms", "input"], how="left_semi")
+        stretches = cut(tables, request, say)
+        selected = spark.createDataFrame(stretches, "cluster string, stretch_ms long, input string")
+        rows = _slices(tables, request).join(
+            F.broadcast(selected), on=["cluster", "stretch_ms", "input"], how="left_semi"
+        )
+    else:
+        rows = _events(tables, request)
     parts = _parts(rows)
     if not parts:
         raise BadInput(

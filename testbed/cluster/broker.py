@@ -6,6 +6,7 @@ anything else is done with it.
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import time
@@ -32,6 +33,10 @@ _START_TIMEOUT_S = 60.0
 _FREEZE_TIMEOUT_S = 10.0
 _PROBE_TIMEOUT_S = 1.0
 _PAUSE_S = 0.05
+_LAST_LINES = 400
+"""A start that fails writes no more after its cause."""
+_FAULT = re.compile(r"^\d{4}-\S+ (?:\S+ )?(?:ERROR|FATAL) .*(?:\n[a-z][\w.$]+: .*)?", re.MULTILINE)
+"""A line of the log as `launch` has it written, with the first line of a stack trace."""
 
 
 class KeepRack(Enum):
@@ -108,7 +113,7 @@ class BrokerProcesses:
         if process is not None and process.alive:
             return None
         where = home(self.directory, broker_id)
-        lines = _tail(where.output) or _tail(where.log)
+        lines = _fault(where.log) or _tail(where.output) or _tail(where.log)
         return "\n".join(lines) or "nothing was written"
 
 
@@ -264,6 +269,12 @@ class EmbeddedBroker:
         if wait_gone((process,), timeout_s) and kill_all((process,)):
             raise ClusterError(f"Broker {self.id}, pid {process.pid}, does not end, not even by SIGKILL")
         self._members.reap()
+
+
+def _fault(path: Path) -> list[str]:
+    """The last ERROR or FATAL line near the end of a log, and the line of its exception; empty without."""
+    found = _FAULT.findall("\n".join(_tail(path, _LAST_LINES)))
+    return found[-1].splitlines() if found else []
 
 
 def _tail(path: Path, lines: int = 8) -> list[str]:

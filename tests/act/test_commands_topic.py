@@ -79,17 +79,17 @@ PAUSE = command_bytes({"id": "stop", "verb": "pause"})[1]
 
 def test_junk_before_a_pause_does_not_keep_it_from_being_heard() -> None:
     inbox = reading(Log([*(Row(at, b"junk") for at in range(350)), Row(350, PAUSE)]), 351)
-    hearing = CommandBacklog()
-    assert hearing.why_not(inbox) is not None
+    backlog = CommandBacklog()
+    assert backlog.why_not(inbox) is not None
     assert [one.id for one in inbox.read({})] == ["stop"]
     assert inbox.problem() == "skipped 350 records of rackwise.commands: no command"
     assert inbox.unread() is None
-    assert hearing.why_not(inbox) is not None, "what was passed over is no reason to begin"
+    assert backlog.why_not(inbox) is not None, "what was passed over is no reason to begin"
     assert inbox.caught_up()
-    hearing.reads(inbox, some=True, unheard=True)
-    assert hearing.why_not(inbox) is not None
-    hearing.obeyed(inbox, unheard=False, full=False)
-    assert hearing.why_not(inbox) is None
+    backlog.reads(inbox, some=True, unanswered=True)
+    assert backlog.why_not(inbox) is not None
+    backlog.answered(inbox, unanswered=False, full=False)
+    assert backlog.why_not(inbox) is None
     inbox.read({})
     assert inbox.problem() is None, "said once"
 

@@ -354,7 +354,7 @@ def test_a_cancel_that_waits_for_the_first_planning_holds_however_long_that_take
         assert led is not None
         led.backlog._done = True  # and all that waited was read
         assert one._may(journal, led.backlog).sentence == UNHEARD
-        assert one._hear_out(led) == UNHEARD
+        assert one._answer_earlier(led) == UNHEARD
         one._standing = ()
         wait_for(lambda: led.backlog.why_not(one._leadership.inbox()) is None, "it was answered", 20)
 

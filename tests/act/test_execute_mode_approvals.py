@@ -36,7 +36,7 @@ def state(
         known.planned(view, [proposal])
     known.planned(view, proposed)
     snapshot = then.snapshot(**changes)
-    writes = approval_cleanup(view, proposed, frozenset(), NOW_MS, lambda one: known.rests(one, snapshot))
+    writes = approval_cleanup(view, proposed, frozenset(), NOW_MS, lambda one: known.may_hold(one, snapshot))
     found = approval_of(journal(*writes, at_ms=NOW_MS, view=view), proposal.id)
     assert found is not None
     return found.state

@@ -327,17 +327,17 @@ def test_a_process_that_was_frozen_while_its_journal_was_written_sends_nothing(
 
 
 def test_nothing_is_sent_by_an_agent_that_is_not_sure_to_lead_however_fresh_its_intent_is() -> None:
-    hand, journal, sure_s = Timely(), MemoryJournal(), [0.0]
+    hand, journal, valid_for_s = Timely(), MemoryJournal(), [0.0]
     taken = cast("WireAdminClient", cast("Any", hand))
     executor = ReassignmentExecutor(
-        journal=journal, admin=taken, policy=POLICY, may=lambda: YES, leads_for_s=lambda: sure_s[0], tick_ms=10
+        journal=journal, admin=taken, policy=POLICY, may=lambda: YES, leads_for_s=lambda: valid_for_s[0], tick_ms=10
     )
     executor.start()
     try:
         executor.accept(PLAN)
         wait_for(lambda: ("too late",) in hand.calls, "it tried", 20)
         assert changes(hand) == []
-        sure_s[0] = 8.0
+        valid_for_s[0] = 8.0
         wait_for(lambda: state(journal) == {"p-1": PlanState.DONE}, "it is done", 20)
     finally:
         assert executor.close()

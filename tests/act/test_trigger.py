@@ -253,7 +253,7 @@ class SlowJournal(MemoryJournal):
 
 
 @pytest.mark.parametrize(
-    ("took_ms", "sure_s", "says"),
+    ("took_ms", "valid_for_s", "says"),
     [
         pytest.param(
             30_000, 8.0, "the intent in the journal is 30000 ms old", id="frozen while the journal was written"
@@ -263,11 +263,11 @@ class SlowJournal(MemoryJournal):
     ],
 )
 def test_an_intent_is_acted_upon_only_while_it_is_fresh_and_the_lease_is_sure(
-    took_ms: int, sure_s: float, says: str | None
+    took_ms: int, valid_for_s: float, says: str | None
 ) -> None:
     clock = Clock()
     hand, journal = Hand(), SlowJournal(clock, took_ms)
-    outcome = RebalanceTrigger(hand, journal, clock, LIMITS, leads_for_s=lambda: sure_s).carry_out(
+    outcome = RebalanceTrigger(hand, journal, clock, LIMITS, leads_for_s=lambda: valid_for_s).carry_out(
         a_proposal("g"), snapshot()
     )
     assert outcome.done is ("join" in hand.said) is (says is None), outcome

@@ -114,6 +114,7 @@ TELLS: dict[str, tuple[tuple[str, ...], ...]] = {
 ALONE: dict[str, tuple[str, ...]] = {
     "config show": ("config", "show", "--origin"),
     "config check": ("config", "check"),
+    "notify test": ("notify", "test", "--set", "notify.targets.ops.url=json://127.0.0.1:1/x"),
     "cluster status": ("cluster", "status"),
     "cluster up": ("cluster", "up"),
 }

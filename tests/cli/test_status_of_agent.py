@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -13,7 +13,6 @@ from agent.cli import running_agents
 from agent.cli.running_agents import AgentReportQuery, agent_line
 from agent.loop import CycleStages, run_cycle
 from agent.record.newest_look import TelemetryLine, runs_in_lines
-from agent.simulate.evaluation import StageEvaluation
 from agent.telemetry.derived import AgentIdentity, derived_events
 from agent.telemetry.events import EventKind, TelemetryEvent, to_lines
 from agent.values.limits import Limits, ScopeLimits
@@ -103,15 +102,15 @@ def test_a_report_that_does_not_come_is_waited_for_no_longer_than_said(monkeypat
 )
 def test_the_line_of_the_table(monkeypatch: pytest.MonkeyPatch, acting: ExecuteState | None, line: str) -> None:
     look = SimpleNamespace(agent=report(monkeypatch, acting))
-    assert agent_line(cast("StageEvaluation", look)) == line
-    assert agent_line(cast("StageEvaluation", SimpleNamespace(agent=None))) is None
+    assert agent_line(look.agent) == line
+    assert agent_line(None) is None
 
 
 def test_the_age_of_a_report_of_the_future_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of an agent that stopped with a wrong clock it would be 0 s for years."""
     agent = report(monkeypatch, HELD, replace(WITH_TOPIC, taken_ms=WITH_TOPIC.taken_ms - 310_000))
     assert agent["age_ms"] is None
-    line = agent_line(cast("StageEvaluation", SimpleNamespace(agent=agent)))
+    line = agent_line(agent)
     assert line == "rw-1 on host-1, mode propose, leads, age unknown: its clock is ahead"
     near = report(monkeypatch, HELD, replace(WITH_TOPIC, taken_ms=WITH_TOPIC.taken_ms - 10_000))
     assert near["age_ms"] == 0
@@ -135,7 +134,7 @@ def test_a_dry_run_beside_the_leader_is_told_after_it(monkeypatch: pytest.Monkey
     assert [(one["pid"], one["mode"], one["same_settings"], one["age_ms"]) for one in agent["others"]] == [
         (12, "propose", False, 1_000)
     ]
-    assert agent_line(cast("StageEvaluation", SimpleNamespace(agent=agent))) == (
+    assert agent_line(agent) == (
         "rw-1 on host-1, mode propose, leads, last report 4 s ago; "
         "rw-2 on host-1, process 12, mode propose, last report 1 s ago; "
         "agents with different settings write to the same telemetry"

@@ -42,7 +42,10 @@ def test_the_example_file_sets_nothing_but_the_bootstrap_servers_and_uncommented
     found = load_settings(files=[whole], environ={})
     defaults = {name: value for name, value, _ in effective(load_settings(environ={}))}
     changed = {name: value for name, value, _ in effective(found) if defaults.get(name) != value}
-    chosen = ("groups.orders-app.", "approve.rules.small.", "windows.allow.nights.", "windows.blackout.year-end.")
+    chosen = (
+        "groups.orders-app.", "approve.rules.small.", "windows.allow.nights.", "windows.blackout.year-end.",
+        "notify.targets.ops.",
+    )  # fmt: skip
     beside = {name for name in changed if not name.startswith(chosen)}
     examples = {"price.between.<from->to>": "price.between.a->b"}
     examples["rack.locator.properties.<property>"] = "rack.locator.properties.file.path"
@@ -50,7 +53,13 @@ def test_the_example_file_sets_nothing_but_the_bootstrap_servers_and_uncommented
     examples["spark.conf.<spark.setting>"] = "spark.conf.spark.driver.memory"
     assert beside == {"kafka.bootstrap.servers", *examples.values()}
     for pattern, name in zip(
-        ("groups.<application.id>.", "approve.rules.<rule>.", "windows.allow.<window>.", "windows.blackout.<window>."),
+        (
+            "groups.<application.id>.",
+            "approve.rules.<rule>.",
+            "windows.allow.<window>.",
+            "windows.blackout.<window>.",
+            "notify.targets.<target>.",
+        ),
         chosen,
         strict=True,
     ):

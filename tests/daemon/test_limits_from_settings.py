@@ -58,7 +58,7 @@ OTHER_FORM = {
 """Limits that have another type than the setting of their name; a test below or beside reads each."""
 NO_LIMITS = {
     "settings that say what a process does, not how it judges": """
-        dry_run kafka poll observe operator record http metrics log process spark plan.interval_ms plan.cron
+        dry_run kafka poll observe operator record http metrics notify log process spark plan.interval_ms plan.cron
         weights.enabled weights.window_ms detect.shrink_share topics.replication_factor topics.min_insync_replicas
         topics.telemetry topics.proposals topics.journal topics.leader topics.commands topics.weights""",
     "who may write and read the journal": """

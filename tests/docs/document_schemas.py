@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypedDict, get_args, get_origin
 
 from typing_extensions import get_original_bases, is_typeddict
 
-from agent.documents import cluster, config, groups, plan, proposals
+from agent.documents import cluster, config, groups, notify, plan, proposals
 from agent.propose.codec import ProposalDocument
 from agent.values import progress
 from agent.values.proposal import SCHEMA_ID as PROPOSAL_ID
@@ -161,6 +161,7 @@ DOCUMENTS: tuple[CommandDocument, ...] = (
     CommandDocument(
         "config-check", config.CheckedSettings, ("config check",), "That the settings can be used.", rows=False
     ),
+    CommandDocument("notify-test", notify.TargetRow, ("notify test",), "What each target answered, one row each."),
     CommandDocument("cluster", cluster.LocalCluster, ("cluster up", "cluster status"), "Clusters on this machine."),
     CommandDocument(
         "spark-backtest", BacktestRow, ("spark backtest",), "Strategies by how well they did, one row each."
@@ -182,7 +183,7 @@ def command_name(typed: str) -> str:
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 _TYPES = {
     name: kind
-    for module in (cluster, config, groups, plan, progress, proposals)
+    for module in (cluster, config, groups, notify, plan, progress, proposals)
     for name, kind in vars(module).items()
     if is_typeddict(kind)
 }

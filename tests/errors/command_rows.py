@@ -70,6 +70,7 @@ ROWS: Mapping[Command, Row] = {
     ("config", "check"): Row(reads=SETTINGS),
     ("config", "show"): Row(reads=SETTINGS),
     ("config", "schema"): Row(),
+    ("notify", "test"): Row(reads=SETTINGS, unknown=("--target", "no-such-target")),
     ("config", "docs"): Row(),
     ("config", "example"): Row(),
     ("cluster", "up"): Row(),

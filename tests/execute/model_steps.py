@@ -200,7 +200,8 @@ class Transitions:
         plan = self.scenario.plan
         own = [one for one in map(attempt, journal.known) if one.of == attempt(plan.proposal_id).of]
         newest = max(own, default=attempt(plan.proposal_id))
-        return tuple(plan._replace(proposal_id=str(one)) for one in (newest, newest._replace(number=newest.number + 1)))
+        both = (newest, newest._replace(number=newest.number + 1))
+        return tuple(plan._replace(proposal_id=str(one), attempt=one.number) for one in both)
 
     def proposed(self, cluster: Cluster) -> bool:
         """Whether the same plan can be proposed again: its partitions have the replicas that it is to change."""

@@ -229,7 +229,7 @@ def takes_unread_throttles_for_gone(patch: Patch) -> None:
 def pays_while_a_request_may_still_arrive(patch: Patch) -> None:
     original = plan_step.clear_throttles
     patch.setattr(
-        machine, "clear_throttles", lambda view: original(view._replace(state=view.state._replace(calm=True)))
+        machine, "clear_throttles", lambda view: original(view._replace(state=view.state._replace(settled=True)))
     )
 
 

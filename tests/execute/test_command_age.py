@@ -183,7 +183,10 @@ def test_where_people_have_keys_an_unproven_sender_starts_nothing(
     ("verb", "changes", "todo"),
     [
         pytest.param(
-            A, {"came": LIVE}, "Set operator.name and operator.key_file where it is sent from.", id="not signed"
+            A,
+            {"came": LIVE},
+            "Set operator.name and operator.key_file where it is sent from, or sign in at the page.",
+            id="not signed",
         ),
         pytest.param(
             R, {"came": WAITED, "at_ms": NOW_MS - VALID_MS - 1, "by": SIGNER},

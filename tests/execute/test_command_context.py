@@ -12,7 +12,7 @@ from agent.journal.commands import CommandVerb, OperatorCommand
 from agent.journal.triggers import TriggerEffect, TriggerEntry, TriggerExpectation, intent
 from agent.values.journal import JournalState
 from agent.values.limits import Limits
-from agent.values.reassignment import PlanState, ReassignmentPlan
+from agent.values.reassignment import PlanState, ReassignmentPlan, attempt
 from tests.guard.acting import approval, only
 from tests.guard.test_judge import shared
 from tests.journals import journal
@@ -45,7 +45,7 @@ def context(
     return CommandContext(
         view or {},
         {MOVE.id: MOVE} if standing else {},
-        tuple(ReassignmentPlan(name, (), state) for name, state in plans),
+        tuple(ReassignmentPlan(name, (), state, attempt=attempt(name).number) for name, state in plans),
         LIMITS,
         NOW_MS,
         lambda _proposal, _view: None,
@@ -142,26 +142,28 @@ def test_an_answer_says_what_keeps_new_batches_from_beginning() -> None:
     assert held.held(plan) == "; no new batch begins for now: its window is shut"
 
 
-BOUNDS = "execute.throttle_floor (1.0 MB/s) and execute.throttle_ceiling (100 MB/s)"
 LOW, HIGH = "1MB/s or more, or lower execute.throttle_floor", "100MB/s or less, or raise execute.throttle_ceiling"
 BOUNDED = Limits(execute=replace(LIMITS.execute, throttle_floor=1_000_000, throttle_ceiling=100_000_000))
 
 
 @pytest.mark.parametrize(
-    ("rate", "fits"),
+    ("rate", "fits", "asked", "floor", "ceiling"),
     [
-        pytest.param(999_999, LOW, id="just below the floor"),
-        pytest.param(1_000_000, None, id="the floor"),
-        pytest.param(100_000_000, None, id="the ceiling"),
-        pytest.param(100_000_001, HIGH, id="just above the ceiling"),
-        pytest.param(None, None, id="none"),
+        pytest.param(999_999, LOW, "999,999 B", "1,000,000 B", "100 MB", id="just below the floor"),
+        pytest.param(900_000, LOW, "900 kB", "1.0 MB", "100 MB", id="below the floor"),
+        pytest.param(1_000_000, None, "", "", "", id="the floor"),
+        pytest.param(100_000_000, None, "", "", "", id="the ceiling"),
+        pytest.param(100_000_001, HIGH, "100,000,001 B", "1.0 MB", "100,000,000 B", id="just above the ceiling"),
+        pytest.param(None, None, "", "", "", id="none"),
     ],
 )
-def test_an_operators_rate_lies_between_floor_and_ceiling(rate: int | None, fits: str | None) -> None:
-    asked = command(A, "p")._replace(throttle_bytes_per_s=rate)
-    answer = limits_refusal(asked, BOUNDED)
+def test_an_operators_rate_lies_between_floor_and_ceiling(
+    rate: int | None, fits: str | None, asked: str, floor: str, ceiling: str
+) -> None:
+    answer = limits_refusal(command(A, "p")._replace(throttle_bytes_per_s=rate), BOUNDED)
     assert (answer and answer.todo) == (fits and f"Give --throttle {fits}.")
-    assert answer is None or f"is not between {BOUNDS}" in answer.sentence
+    bounds = f"execute.throttle_floor ({floor}/s) and execute.throttle_ceiling ({ceiling}/s)"
+    assert answer is None or answer.sentence == f"refused: a rate of {asked}/s is not between {bounds}"
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def test_a_name_that_is_not_proven_is_refused_where_two_persons_are_counted() ->
         False,
         "refused: approve.second_person counts proven persons, and ann@desk (self-declared) is not one",
         NOW_MS,
-        todo="Set operator.name and operator.key_file where it is sent from, and approve.people at the agents.",
+        todo="Sign in at the page, or set operator.name and operator.key_file, and approve.people at the agents.",
     )
 
 

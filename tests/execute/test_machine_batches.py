@@ -200,7 +200,7 @@ def test_a_throttle_that_cannot_be_reached_is_looked_for_more_rarely_than_what_m
 
 def test_one_attempt_at_a_plan_is_in_progress_at_a_time():
     live = Live()
-    live.tell(PlanAccepted(ReassignmentPlan("p.2", (MOVE,))))
+    live.tell(PlanAccepted(ReassignmentPlan("p.2", (MOVE,), attempt=2)))
     assert "p.2 is not accepted: attempt p has not ended" in live.sentences()
     live.tell(PlanAccepted(ReassignmentPlan("p-back", (MOVE.back(),))))
     assert [plan.proposal_id for plan in live.journal.plans] == ["p", "p-back"]

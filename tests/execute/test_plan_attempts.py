@@ -78,7 +78,7 @@ def test_any_text_is_the_name_of_something(text: str) -> None:
 
 def test_the_newest_attempt_is_that_of_the_greatest_number_and_not_of_another_proposal() -> None:
     names = ["p-1", "p-1.2", "p-1.10", "p-10", "p-1-back", "p-1.2-back.3"]
-    plans = [ReassignmentPlan(name, ()) for name in names]
+    plans = [ReassignmentPlan(name, (), attempt=attempt(name).number) for name in names]
     assert [getattr(latest(plans, of), "proposal_id", None) for of in ("p-1", "p-10", "p-1-back", "p-2")] == [
         "p-1.10", "p-10", "p-1-back", None,
     ]  # fmt: skip

@@ -20,6 +20,7 @@ from agent.values.reassignment import (
     PlanState,
     ReassignmentPlan,
     ReassignmentTarget,
+    attempt,
     moved_by,
 )
 from tests.guard.acting import MINUTE, approval, only
@@ -34,7 +35,8 @@ CANCEL, ROLLBACK, PAUSE, RESUME = CommandVerb.CANCEL, CommandVerb.ROLLBACK, Comm
 
 
 def plan(state: PlanState, name: str = MOVE.id, **changes: object) -> ReassignmentPlan:
-    made = ReassignmentPlan(name, (ONE, TWO), state, approved_by="bob@desk", order=7)
+    number = attempt(name).number
+    made = ReassignmentPlan(name, (ONE, TWO), state, approved_by="bob@desk", order=7, attempt=number)
     return made._replace(**changes)  # type: ignore[arg-type] # a table's row
 
 

@@ -136,7 +136,8 @@ def test_an_operators_limits_end_a_sentence(rate: int | None, most: int | None, 
 
 
 def test_the_newest_attempt_is_the_one_of_the_greatest_number() -> None:
-    plans = [ReassignmentPlan(name, ()) for name in ("p.10", "p", "p.9", "p-back", "px")]
+    names = {"p.10": 10, "p": 1, "p.9": 9, "p-back": 1, "px": 1}
+    plans = [ReassignmentPlan(name, (), attempt=number) for name, number in names.items()]
     assert latest(plans, "p") is plans[0]
     assert latest(plans, "p-back") is plans[3]
     assert latest(plans, "q") is None

@@ -224,7 +224,7 @@ def test_transactions_that_were_seen_are_remembered() -> None:
 # --- its own rebalance ------------------------------------------------------------------------------------------
 
 
-def changed(cause: ChangeCause, subject: str, ago_s: int = 30) -> Memory:
+def changed(cause: ChangeCause, subject: int | str, ago_s: int = 30) -> Memory:
     return Memory(changes=(RackChange(cause, subject, 0, MONOTONIC_MS - ago_s * SECOND, 1, 1, ()),))
 
 
@@ -236,8 +236,8 @@ RACKLESS = a_group(member("m1", None, "t-0"), member("m2", None, "t-1"))
     [
         pytest.param(a_group(), changed(ChangeCause.REASSIGNED, "t"), {}, True, id="a topic that it reads moved"),
         pytest.param(a_group(), changed(ChangeCause.REASSIGNED, "u"), {}, False, id="another topic moved"),
-        pytest.param(a_group(), changed(ChangeCause.RELABELLED, "2"), {}, True, id="a broker of it has a new rack"),
-        pytest.param(a_group(), changed(ChangeCause.RELABELLED, "3"), {}, False, id="another broker has a new rack"),
+        pytest.param(a_group(), changed(ChangeCause.RELABELLED, 2), {}, True, id="a broker of it has a new rack"),
+        pytest.param(a_group(), changed(ChangeCause.RELABELLED, 3), {}, False, id="another broker has a new rack"),
         pytest.param(a_group(), changed(ChangeCause.REASSIGNED, "t", 301), {}, False, id="the time is over"),
         pytest.param(RACKLESS, changed(ChangeCause.REASSIGNED, "t"), {}, False, id="its members send no rack"),
         pytest.param(

@@ -203,7 +203,7 @@ def test_before_anything_is_proposed_what_stops_something_is_answered_wherever_i
     answered, result = unplanned(queue, view)
     assert answered == ["c1", "c2", "c3", "c5", "c9"], "and a resume behind what waits comes in its turn"
     assert sum(write.key == "command-position" for write in result.writes) == 3, "what waits is read again"
-    assert result.unheard
+    assert result.unanswered
     assert [word.word.value for word in result.words if isinstance(word, CommandReceived)] == ["cancel"]
     after = grown(view, *result.writes, now_ms=NOW_MS)
     assert pause_in(after) is not None
@@ -211,7 +211,7 @@ def test_before_anything_is_proposed_what_stops_something_is_answered_wherever_i
     assert [key for key, _ in keys(later.writes) if key.startswith("command/")] == [
         "command/c4", "command/c6", "command/c7", "command/c8", "command/c10",
     ]  # fmt: skip
-    assert not later.unheard
+    assert not later.unanswered
 
 
 @pytest.mark.parametrize("verb", [CommandVerb.APPROVE, CommandVerb.APPLY, CommandVerb.CANCEL])
@@ -220,7 +220,7 @@ def test_what_rests_on_what_is_proposed_waits_for_it_or_is_refused_where_it_cann
     verb: CommandVerb, state: PlanState | None
 ) -> None:
     view = journal(plan(state), at_ms=NOW_MS) if state is not None else VIEW
-    assert unplanned([ask(verb, MOVE)], view) == ([], CommandEffects(unheard=verb is CommandVerb.CANCEL))
+    assert unplanned([ask(verb, MOVE)], view) == ([], CommandEffects(unanswered=verb is CommandVerb.CANCEL))
     answered, result = unplanned([ask(verb, MOVE)], view, full=True)
     assert answered == ["c1"]
     assert f"refused: the leading agent has not planned yet, so it is not known whether {MOVE.id} is open" in (

@@ -106,9 +106,9 @@ def test_a_look_asks_for_all_that_the_plan_and_the_throttles_of_ours_need() -> N
     assert {(one.kind, one.name) for one in look.resources} == {
         ("broker", "1"), ("broker", "2"), ("broker", "3"), ("topic", "gone"), ("topic", "t"),
     }  # fmt: skip
-    assert (state.waiting, state.calm, state.unsure) == (look, True, NONE)
+    assert (state.waiting, state.settled, state.unsure) == (look, True, NONE)
     busy, _ = looking(SENT._replace(settle_ms=1, unsure=FORMER, uncancelled=FORMER))
-    assert (busy.calm, busy.unsure, busy.uncancelled) == (False, FORMER, FORMER)
+    assert (busy.settled, busy.unsure, busy.uncancelled) == (False, FORMER, FORMER)
 
 
 def test_what_is_known_of_a_batch_ends_with_it() -> None:

@@ -15,7 +15,7 @@ from agent.values.journal import JournalState, JournalWrite
 from agent.values.limits import AgentMode, TriggerLimits
 from agent.values.memory import Memory
 from agent.values.plan import RuleAnswer
-from agent.values.reassignment import BatchState, PlanState
+from agent.values.reassignment import BatchState, PlanAttempt, PlanState
 from agent.values.verdict import Allow, Hold, HoldReason
 from agent.values.windows import TimeWindow, TimeWindowSet
 from tests.guard.acting import (
@@ -119,7 +119,7 @@ def test_what_ended_begins_again_as_the_attempt_that_was_approved(state: PlanSta
     view = with_approval(shared(), plan_of(shared(), state), approval(shared(), attempt=2))
     answer = judged(shared(), view, **COOL)
     assert isinstance(answer, Allow), answer
-    assert answer.plan == f"{answer.proposal_id}.2"
+    assert answer.attempt == PlanAttempt(answer.proposal_id, 2)
     assert isinstance(held(shared(), view, execute__cooldown_ms=MINUTE), Hold), "and the cooldown holds it as any other"
 
 

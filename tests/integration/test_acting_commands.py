@@ -11,17 +11,23 @@ import pytest
 from agent.act.lead.leadership import JournalLeadership, read_journal
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.execute.commands.apply import apply_commands
-from agent.journal.commands import pause_in
+from agent.execute.commands.identity import CommandWitness
+from agent.journal.commands import CommandVerb, answer_to, pause_in
+from agent.journal.record_trust import JournalKey
 from agent.observe.context import ObserverClients, ObserverState, ObserveScope
 from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock
 from agent.values.limits import Limits
+from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, up_to
+from agent.web.access.refusals import AccessRefused
+from agent.web.commands import CommandDesk, WantedCommand
 from config.kafka_client import KafkaClientConfig
 from testbed.cluster import EmbeddedCluster
 from tests.command import rackwise
 from tests.observe.live import wait_for
 
 pytestmark = pytest.mark.integration
+KEY = JournalKey(b"the key of the executors of this test")
 
 
 class ObeyingAgent:
@@ -46,7 +52,8 @@ class ObeyingAgent:
                 if journal is None or inbox is None:
                     continue
                 view = journal.view()
-                result = apply_commands(inbox.read(view), view, (), Limits(), system_clock().wall_ms)
+                now_ms = system_clock().wall_ms
+                result = apply_commands(inbox.read(view), view, (), Limits(), now_ms, witnesses=(KEY,))
                 if result.writes:
                     journal.append(*result.writes)
 
@@ -100,6 +107,24 @@ def test_a_pause_goes_by_the_topic_and_its_answer_comes_by_the_journal(
     after = rackwise("resume", "-o", "json", *where)
     assert after.exit_code == 0, after.stderr
     assert pause_in(read_journal(agent.plan)) is None
+
+
+@pytest.mark.timeout(120)
+def test_a_person_at_the_page_pauses_and_resumes_by_the_topic(agent: ObeyingAgent) -> None:
+    wait_for(agent.leads, "the agent leads", 60)
+    desk = CommandDesk(plan=agent.plan, witness=CommandWitness("two", KEY), journal=lambda: read_journal(agent.plan))
+    opa = SignedInPerson("opa@example.org", up_to(AccessRole.OPERATE), SignInWay.OIDC)
+    done = desk.ask(opa, WantedCommand(CommandVerb.PAUSE, reason="sale"))
+    view = read_journal(agent.plan)
+    pause, asked = pause_in(view), answer_to(view, done["command"])
+    assert pause is not None
+    assert asked is not None
+    assert (pause.who, pause.reason) == ("opa@example.org", "sale")
+    assert (asked.command.person, asked.command.witness) == ("opa@example.org", "two")
+    assert desk.ask(opa, WantedCommand(CommandVerb.RESUME))["done"]
+    with pytest.raises(AccessRefused) as refused:
+        desk.ask(opa, WantedCommand(CommandVerb.CANCEL, "p-0123456789ab"))
+    assert refused.value.status_code == 404
 
 
 def test_where_no_agent_ever_acted_there_is_nobody_to_ask(embedded_cluster: EmbeddedCluster) -> None:

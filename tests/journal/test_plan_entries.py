@@ -64,6 +64,7 @@ PLANS = st.builds(
     st.lists(TARGETS, max_size=3).map(tuple),
     order=st.integers(),
     dropped=st.just(0),
+    attempt=st.just(1),
 )
 BATCHES = st.builds(
     Batch,

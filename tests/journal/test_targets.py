@@ -34,6 +34,7 @@ from agent.values.reassignment import (
     PlanState,
     ReassignmentPlan,
     ReassignmentTarget,
+    attempt,
     moved_by,
     moved_of,
 )
@@ -57,7 +58,7 @@ PLANS = st.builds(
     begin_by_ms=st.none() | st.integers(0, 2**50),
     racks=st.lists(st.tuples(st.integers(0, 9), TEXT), max_size=3).map(tuple), turned=st.integers(0, 9),
     dropped=st.just(0),
-)  # fmt: skip
+).map(lambda plan: plan._replace(attempt=attempt(plan.proposal_id).number))  # fmt: skip
 
 
 def journal(*changes: Any, view: JournalState = {}) -> JournalState:  # noqa: B006 (never changed)
@@ -91,7 +92,7 @@ def test_any_plan_is_read_back_as_it_was_written(plan: ReassignmentPlan) -> None
     assert plans(journal(plan)) == (plan,)
     assert plan_of(journal(plan), plan.proposal_id) == plan
     (fields,) = [set(change_writes(plan)[0].value or {})]
-    assert set(ReassignmentPlan._fields) - {"targets", "dropped"} <= fields, "a field is not written"
+    assert set(ReassignmentPlan._fields) - {"targets", "dropped", "attempt"} <= fields, "a field is not written"
 
 
 @given(PLANS, st.sampled_from(PlanState), TEXT)

@@ -41,7 +41,7 @@ def looks(*changes: Callable[[Answers], Answers]) -> list[list[Finding]]:
     answers, run, found = world(), Run(SETTINGS), []
     for number, change in enumerate(changes):
         run.look(change(answers).at(10 * number))
-        assert memory_from_json(memory_to_json(run.memory)).foretold == run.memory.foretold
+        assert memory_from_json(memory_to_json(run.memory)).predictions == run.memory.predictions
         found.append(run.of(Reason.PREDICTION_MISSED))
     return found
 
@@ -76,7 +76,7 @@ def test_nothing_is_said_of_what_proves_nothing(then: Callable[[Answers], Answer
 def test_a_prediction_that_came_true_is_forgotten() -> None:
     answers, run = world(), Run(SETTINGS)
     run.look(app(*ASTRAY, generation=4)(answers).at(0))
-    assert run.memory.foretold["app"].crossing == 0
+    assert run.memory.predictions["app"].crossing == 0
     run.look(app(*AT_HOME, generation=5)(answers).at(10))
     assert run.of(Reason.PREDICTION_MISSED) == []
-    assert run.memory.foretold == {}
+    assert run.memory.predictions == {}

@@ -64,7 +64,7 @@ def test_nothing_that_comes_later_changes_what_is_made_of_a_look() -> None:
     for strategy in chosen(EVERY):
         lives = StrategyReplay(strategy), StrategyReplay(strategy)
         for looks in zip(whole(quiet)[:4], whole(loud)[:4], strict=True):
-            one, other = (life.live(look) for life, look in zip(lives, looks, strict=True))
+            one, other = (life.replay_look(look) for life, look in zip(lives, looks, strict=True))
             assert list(map(proposal_to_bytes, one.proposals)) == list(map(proposal_to_bytes, other.proposals))
             assert len(one.acts) == len(other.acts)
             acts += len(one.acts)
@@ -115,7 +115,7 @@ def test_what_is_known_of_who_serves_a_read_is_asked_again_when_a_broker_changes
 def test_a_strategy_that_does_nothing_plans_nothing_and_scores_what_it_saw() -> None:
     looks = whole(recorded(lambda _: shop(), 4))
     idle, acting = StrategyReplay(chosen("no-action")[0]), StrategyReplay(chosen("execute")[0])
-    first = [life.live(looks[0]) for life in (idle, acting)]
+    first = [life.replay_look(looks[0]) for life in (idle, acting)]
     assert first[0].detection == first[1].detection
     assert (first[0].proposals, first[0].acts) == ((), ())
     assert len(first[1].proposals) > 0

@@ -35,6 +35,7 @@ def advised(plan: Plan, reason: ProposalReason) -> AdvicePlan:
 def finding(reason: FindingReason, kind: str, name: str, **changes: object) -> Finding:
     return Finding(
         reason=reason, subject=SubjectId(kind, name), sentence=reason.value, evidence=(), since_ms=NOW_MS,
+        broker=int(name) if kind == "broker" else None,
         **{"severity": FindingSeverity.WARNING, **changes},
     )  # fmt: skip
 

@@ -159,21 +159,22 @@ def test_nothing_is_planned_from_a_held_finding():
 def test_a_broker_whose_rack_flaps_neither_gives_nor_takes():
     built = six_brokers().topic("t", (1, 4, 2), (2, 5, 1), (4, 1))
     flaps = Finding(
-        reason=FindingReason.RACK_FLAPPING, subject=SubjectId("broker", "3"), sentence="it flaps", evidence=(),
-        severity=FindingSeverity.WARNING, since_ms=NOW_MS, held=True,
+        reason=FindingReason.RACK_FLAPPING, subject=SubjectId("broker", "3"), broker=3, sentence="it flaps",
+        evidence=(), severity=FindingSeverity.WARNING, since_ms=NOW_MS, held=True,
     )  # fmt: skip
     changes = changed(make_plan(built.snapshot(), DetectionResult(findings=(share_finding("t"), flaps)), LIMITS, None))
     assert changes["t-0"] == (1, 6, 2), "6 is the other broker of rack c"
     assert all(3 not in replicas for replicas in changes.values())
-    flaps_giver = DetectionResult(findings=(share_finding("t"), replace_subject(flaps, "4")))
+    flaps_giver = DetectionResult(findings=(share_finding("t"), replace_subject(flaps, 4)))
     plan = make_plan(built.snapshot(), flaps_giver, LIMITS, None)
     assert set(changed(plan)) == {"t-1"}
     assert why_not(plan)["topic/t-0"] is Unplanned.HELD
 
 
-def replace_subject(finding: Finding, broker: str) -> Finding:
+def replace_subject(finding: Finding, broker: int) -> Finding:
     return Finding(
-        reason=finding.reason, subject=SubjectId("broker", broker), sentence=finding.sentence, evidence=(),
+        reason=finding.reason, subject=SubjectId("broker", str(broker)), broker=broker, sentence=finding.sentence,
+        evidence=(),
         severity=finding.severity, since_ms=finding.since_ms, held=finding.held,
     )  # fmt: skip
 

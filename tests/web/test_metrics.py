@@ -68,6 +68,7 @@ def state(cycle: Cycle | None = CYCLE) -> LoopState:
         started=ClockReading(0, 0), cycle=cycle, planned=cycle,
         known=None if cycle is None else last_known(None, cycle), recording=recording, last_success=done, last_end=done,
         succeeded=4, failed=1, skipped=2, overran=3, seconds={"detect": 1.5}, acts={("trigger", "not done"): 3},
+        notifications={"sent": 2},
         acting=ExecuteState(leads=True, plans=2, waiting=0, partitions_left=7, throttles=4, records_ignored=3),
     )  # fmt: skip
 

@@ -137,7 +137,7 @@ class JournalLeadership:
         with self._lock:
             if self._fatal is not None or not self._is_sure():
                 return 0.0
-            return inf if self._lease is None else self._lease.sure_s()
+            return inf if self._lease is None else self._lease.valid_for_s()
 
     def problem(self) -> str | None:
         """Why this agent cannot lead, or could not if it were chosen."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from agent.execute.commands.identity import CommandSigner
+from agent.execute.commands.identity import CommandSigner, CommandWitness
 from agent.journal.record_trust import JournalKey
 from agent.record.own_topics import OwnTopic
 from agent.values.kafka import COMPACT, DELETE, LOG_APPEND_TIME, MAX_MESSAGE_BYTES, TIMESTAMP_TYPE, UNCLEAN_ELECTION
@@ -45,6 +45,8 @@ class LeadershipPlan:
     """Id of the cluster, where it is known before anything is read."""
     signer: CommandSigner | None = field(default=None, repr=False)
     """By whom commands are signed where they are sent."""
+    witness: CommandWitness | None = field(default=None, repr=False)
+    """The agent that vouches for people who sign in at its page, where commands are sent from there."""
 
     @property
     def spool_directory(self) -> Path:

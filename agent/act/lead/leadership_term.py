@@ -72,24 +72,24 @@ class CommandBacklog:
     def __init__(self) -> None:
         self._until = time.monotonic() + HEAR_WITHIN_S
         self._done = False
-        self._unheard = False
+        self._unanswered = False
         self.for_planning = False
         """What is not answered waits for the first planning."""
 
-    def reads(self, inbox: CommandInbox, *, some: bool, unheard: bool) -> None:
-        """Some commands were read, or none; ``unheard``: some of them are to stop something, and not answered yet."""
+    def reads(self, inbox: CommandInbox, *, some: bool, unanswered: bool) -> None:
+        """Some commands were read, or none; ``unanswered``: some of them are to stop something, and wait."""
         if some or (inbox.problem() is not None and inbox.unread() is None):
             self._until = time.monotonic() + HEAR_WITHIN_S
-        self._unheard = unheard
+        self._unanswered = unanswered
 
-    def obeyed(self, inbox: CommandInbox, *, unheard: bool, full: bool) -> None:
+    def answered(self, inbox: CommandInbox, *, unanswered: bool, full: bool) -> None:
         """They were answered, but for what waits for the first planning; ``full``: more may wait behind them."""
-        self._unheard = self.for_planning = unheard
+        self._unanswered = self.for_planning = unanswered
         self._done = self._done or (inbox.caught_up() and not full)
 
     def why_not(self, inbox: CommandInbox | None) -> str | None:
         """Why nothing may begin yet; None when it may."""
-        if self._unheard:
+        if self._unanswered:
             return _FIRST
         unread = inbox is not None and inbox.unread() is not None
         return None if self._done or unread or time.monotonic() > self._until else _FIRST

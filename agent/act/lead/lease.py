@@ -73,7 +73,7 @@ class LeasePlan:
         return f"{self.prefix}-leader"
 
     @property
-    def sure_ms(self) -> int:
+    def valid_ms(self) -> int:
         """How long after a poll the lease is sure: the session without the heartbeats that may have been missed."""
         return self.session_ms - 2 * HEARTBEAT_MS
 
@@ -113,16 +113,16 @@ class KafkaLease:
     def term(self) -> int | None:
         """Counts the times that this agent was chosen; None while it is not, or while that is not sure."""
         with self._lock:
-            return self._term if self._held and self._clock_ms() - self._polled_ms <= self._plan.sure_ms else None
+            return self._term if self._held and self._clock_ms() - self._polled_ms <= self._plan.valid_ms else None
 
     def may_act(self) -> bool:
         """Whether this agent leads, beyond doubt, at this moment. Callable from any thread."""
         return self.term is not None
 
-    def sure_s(self) -> float:
+    def valid_for_s(self) -> float:
         """For how many seconds it surely leads without another answer of its group; 0 when it does not."""
         with self._lock:
-            left_ms = self._plan.sure_ms - (self._clock_ms() - self._polled_ms)
+            left_ms = self._plan.valid_ms - (self._clock_ms() - self._polled_ms)
             return max(0, left_ms) / 1_000 if self._held else 0.0
 
     def set_reached(self, reached: JournalWatermark) -> None:
@@ -220,7 +220,7 @@ class KafkaLease:
         """Whether the lease ran out while this process did not run; then this assignment counts no more."""
         with self._lock:
             now_ms = self._clock_ms()
-            away = now_ms - self._polled_ms > self._plan.sure_ms
+            away = now_ms - self._polled_ms > self._plan.valid_ms
             self._polled_ms = now_ms
             if away:
                 self._held = False

@@ -51,10 +51,11 @@ from agent.journal.commands import (
     signed_until,
 )
 from agent.journal.leader import leader_in
+from agent.journal.record_trust import JournalKey
 from agent.values.journal import JournalState, JournalWrite
 from agent.values.limits import Limits
 from agent.values.proposal import Proposal
-from agent.values.reassignment import ReassignmentPlan, attempt, rollback_name, rolled_back_plan
+from agent.values.reassignment import PlanAttempt, ReassignmentPlan, attempt, rollback_name, rolled_back_plan
 from agent.values.typed_json import UnreadableError
 
 _PAUSING = (CommandVerb.PAUSE, CommandVerb.RESUME)
@@ -93,7 +94,7 @@ class CommandEffects(NamedTuple):
     words: tuple[ExecutorInput, ...] = ()
     look_now: bool = False
     """True when something was approved or resumed, so that the next planning need not be waited for."""
-    unheard: bool = False
+    unanswered: bool = False
     """True when a command that is to stop something waits for the first planning."""
 
 
@@ -107,6 +108,7 @@ def apply_commands(  # noqa: PLR0917 (what is commanded, then what it is judged 
     begins: BatchPermissionCheck = lambda _plan, _view: BatchPermission(begin=True),
     *,
     people: OperatorKeys = MappingProxyType({}),
+    witnesses: Sequence[JournalKey] = (),
     full: bool = False,
 ) -> CommandEffects:
     """What the commands come to, one after the other: a later one finds what an earlier one has changed.
@@ -116,7 +118,7 @@ def apply_commands(  # noqa: PLR0917 (what is commanded, then what it is judged 
     forgotten such an answer obeys it again, in its turn, which does no harm. ``full``: more commands may
     wait behind these, so that none of these can wait. ``foresee`` is the guard's verdict on a proposal and
     ``begins`` that before each batch, so that an answer is made from what the agent is going to do;
-    ``people`` are those who can prove a command.
+    ``people`` are those who can prove a command, ``witnesses`` the keys of agents that vouch for people who sign in.
 
     Raises UnreadableError when plans in the journal cannot be read: without knowing what has begun, nothing of it may
     be changed.
@@ -130,9 +132,9 @@ def apply_commands(  # noqa: PLR0917 (what is commanded, then what it is judged 
         if answer_to(view, one.id) is not None:
             continue
         if not full and _must_wait(one, room, behind=waits):
-            waits, total = True, total._replace(unheard=total.unheard or stops_something((one,)))
+            waits, total = True, total._replace(unanswered=total.unanswered or stops_something((one,)))
             continue
-        command, result, signed_ms = _obey_one(one, room, people)
+        command, result, signed_ms = _apply_one(one, room, people, witnesses)
         result = _writable(result, now_ms)
         answer = LeaderAnswer(result.done, result.sentence, now_ms, result.plan, result.unknown, signed_ms, result.todo)
         # The position stays before what waits.
@@ -226,7 +228,7 @@ def _words_again(name: str, asked: list[CommandAnswered], view: JournalState, va
         if command.verb is CommandVerb.ROLLBACK and attempt(name).of != attempt(command.proposal_id or "").of:
             continue  # the way back that was promised: it was accepted
         if command.verb is CommandVerb.ROLLBACK and _missed(plan, view):
-            if (way := _way(one, plan, rollback_name(name), view, valid_ms)) is not None:
+            if (way := _way(one, plan, PlanAttempt(rollback_name(name)), view, valid_ms)) is not None:
                 yield way
             continue
         command_again = CommandReceived(_WORDS[command.verb], name, command.who, command.id)
@@ -260,7 +262,7 @@ def _missed(plan: ReassignmentPlan, view: JournalState) -> bool:
 def _way_again(one: CommandAnswered, name: str, view: JournalState, valid_ms: int) -> PlanAccepted | None:
     """The way back that was promised, where it was not accepted yet."""
     plan = _forth(one, name, view)
-    return None if plan is None else _way(one, plan, name, view, valid_ms)
+    return None if plan is None else _way(one, plan, attempt(name), view, valid_ms)
 
 
 def _forth(one: CommandAnswered, name: str, view: JournalState) -> ReassignmentPlan | None:
@@ -270,14 +272,14 @@ def _forth(one: CommandAnswered, name: str, view: JournalState) -> ReassignmentP
 
 
 def _way(
-    one: CommandAnswered, plan: ReassignmentPlan, name: str, view: JournalState, valid_ms: int
+    one: CommandAnswered, plan: ReassignmentPlan, begins: PlanAttempt, view: JournalState, valid_ms: int
 ) -> PlanAccepted | None:
-    way = plan_commands.rollback_plan(plan, one.command, view, name, one.answer.at_ms + valid_ms)
+    way = plan_commands.rollback_plan(plan, one.command, view, begins, one.answer.at_ms + valid_ms)
     return PlanAccepted(way) if way.targets else None
 
 
-def _obey_one(
-    one: PendingCommand, room: CommandContext, people: OperatorKeys
+def _apply_one(
+    one: PendingCommand, room: CommandContext, people: OperatorKeys, witnesses: Sequence[JournalKey]
 ) -> tuple[OperatorCommand, CommandDecision, int | None]:
     """The command as it is written down, what it comes to, and the time that was signed."""
     try:
@@ -288,7 +290,7 @@ def _obey_one(
     signed_ms = None
     try:
         leader = leader_in(room.view)
-        sender = sender_of(one, people, "" if leader is None else leader.cluster)
+        sender = sender_of(one, people, "" if leader is None else leader.cluster, witnesses)
         command = with_sender(sender, command)
         signed_ms = command.at_ms if sender.signed else None
         unproven = sender_refusal(sender, command, people)
@@ -305,7 +307,9 @@ def _obey_one(
 def _result(command: OperatorCommand, room: CommandContext, unproven: str | None, late: str | None) -> CommandDecision:
     """What it comes to, unless it is not proven, or too late or too early."""
     if unproven is not None:
-        return refused(unproven, "Set operator.name and operator.key_file where it is sent from.")
+        return refused(
+            unproven, "Set operator.name and operator.key_file where it is sent from, or sign in at the page."
+        )
     if late is not None:
         return refused(late, "Send it again if it is still wanted, from a clock that is right.")
     return _VERBS[command.verb](command, room) if room.can_answer(command) else unplanned(command)

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from agent.execute.commands.command_context import CommandContext, CommandDecision, limits_refusal, refused, with_writes
+from agent.execute.commands.identity import same_person
 from agent.journal.approvals import ApprovalState, ProposalApproval, approval_of, plan_hash, replacing_approval, written
 from agent.journal.commands import CommandVerb, OperatorCommand, attempt_text, next_attempt
 from agent.values.number_format import lasted
@@ -101,7 +102,7 @@ def _agreed(
         return _unproven(command)
     if before is None or before.state is not ApprovalState.REQUESTED or before.person is None:
         return _requested(command, proposal, attempt, wanted, room)
-    if before.person == command.person:
+    if same_person(before.person, command.person):
         return _requested_again(before, command, proposal, attempt, room)
     return _approved(command, proposal, attempt, _options(before).within(wanted), room, requested_by=before.by)
 
@@ -110,7 +111,7 @@ def _unproven(command: OperatorCommand) -> CommandDecision:
     """Two persons are two proven identities: a name that its sender wrote proves nothing."""
     return refused(
         f"approve.second_person counts proven persons, and {command.who} is not one",
-        "Set operator.name and operator.key_file where it is sent from, and approve.people at the agents.",
+        "Sign in at the page, or set operator.name and operator.key_file, and approve.people at the agents.",
     )
 
 

@@ -12,7 +12,7 @@ from agent.journal.commands import CommandVerb, OperatorCommand
 from agent.journal.triggers import triggers
 from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.limits import Limits
-from agent.values.number_format import sized
+from agent.values.number_format import sized_apart
 from agent.values.proposal import Proposal
 from agent.values.reassignment import ReassignmentPlan, attempt, latest, newest_rollback
 
@@ -146,11 +146,12 @@ def limits_refusal(command: OperatorCommand, limits: Limits) -> CommandDecision 
     rate, most = command.throttle_bytes_per_s, command.max_moves
     low, high = limits.execute.throttle_floor, limits.execute.throttle_ceiling
     if rate is not None and not low <= rate <= high:
-        bounds = f"execute.throttle_floor ({sized(low)}/s) and execute.throttle_ceiling ({sized(high)}/s)"
+        (asked, floor), (over, ceiling) = sized_apart(rate, low), sized_apart(rate, high)
         fits = f"{_option(low)} or more, or lower execute.throttle_floor"
         if rate > high:
-            fits = f"{_option(high)} or less, or raise execute.throttle_ceiling"
-        return refused(f"a rate of {sized(rate)}/s is not between {bounds}", f"Give --throttle {fits}.")
+            asked, fits = over, f"{_option(high)} or less, or raise execute.throttle_ceiling"
+        bounds = f"execute.throttle_floor ({floor}/s) and execute.throttle_ceiling ({ceiling}/s)"
+        return refused(f"a rate of {asked}/s is not between {bounds}", f"Give --throttle {fits}.")
     if most is not None and most > limits.execute.max_moves_per_cluster:
         bound = limits.execute.max_moves_per_cluster
         return refused(

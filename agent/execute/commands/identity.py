@@ -1,23 +1,24 @@
 """Identity and age of a command: proven by an HMAC or a file owner, else self-declared.
 
-The HMAC-SHA256, by a key shared by the person and the agents, covers the whole command and the cluster id. Records of a
-topic carry no principal. Invariants: two persons are two keys or two owners; where persons are configured, an unproven
-command may only stop something. Pure.
+The HMAC-SHA256 covers the whole command and the cluster id. Its key is one that the person and the agents share, or the
+executors' own, by which an agent vouches for a person who signed in at its page. Records of a topic carry no principal.
+Invariants: two persons are two names, by keys, sign-ins or owners; where persons are configured, an unproven command
+may only stop something. Pure.
 """
 
 from __future__ import annotations
 
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from agent.journal.commands import CommandVerb, OperatorCommand
+from agent.journal.commands import MAX_TEXT, CommandVerb, OperatorCommand
 from agent.journal.record_trust import JournalKey
 from agent.values.limits import Limits
 from agent.values.number_format import lasted
 
-SIGNER, CODE = "signer", "code"
+SIGNER, WITNESS, CODE = "signer", "witness", "code"
 STARTING = (CommandVerb.APPROVE, CommandVerb.APPLY, CommandVerb.ROLLBACK)
 """Set something going, so they are not obeyed long after they were asked for."""
 STOPPING = (CommandVerb.PAUSE, CommandVerb.CANCEL)
@@ -29,6 +30,11 @@ SIGNED_FOR_MS = 86_400_000
 ANSWERED_FOR_MS = 2 * SIGNED_FOR_MS
 """So long its answer is kept, so that none counts twice: also one that was answered a day before its own time."""
 _DOMAIN = b"rackwise.command.v1"
+_WITNESSED = b"rackwise.witness.v1"
+"""Of a key that signs other things too: no code of one kind is one of another."""
+
+_MOST_WITNESS = 80
+"""Characters of an agent's name that are kept."""
 
 OperatorKeys = Mapping[str, JournalKey]
 """Name of a person -> the key."""
@@ -39,6 +45,14 @@ class CommandSigner(NamedTuple):
 
     name: str
     key: JournalKey
+
+
+class CommandWitness(NamedTuple):
+    """An agent at whose page people sign in."""
+
+    name: str
+    key: JournalKey
+    """One that executors alone have, or this process where they have none."""
 
 
 class CommandOrigin(NamedTuple):
@@ -74,6 +88,8 @@ class CommandSender(NamedTuple):
     signed: bool = False
     doubt: str = ""
     """Why a signature proves nothing."""
+    witness: str | None = None
+    """The agent at whose page the person signed in, or that a command names without proof."""
 
 
 def signed(value: Mapping[str, Any], signer: CommandSigner, cluster: str) -> dict[str, Any]:
@@ -82,9 +98,19 @@ def signed(value: Mapping[str, Any], signer: CommandSigner, cluster: str) -> dic
     return {**named, CODE: signer.key.code(_text(named, cluster))}
 
 
-def sender_of(one: CommandEnvelope, people: OperatorKeys, cluster: str) -> CommandSender:
-    """Who sent a command."""
+def witnessed(value: Mapping[str, Any], witness: CommandWitness, cluster: str) -> dict[str, Any]:
+    """A command of a person who signed in, with the agent that vouches for it and its code."""
+    named = {**value, WITNESS: witness.name}
+    return {**named, CODE: witness.key.code(_text(named, cluster, _WITNESSED))}
+
+
+def sender_of(
+    one: CommandEnvelope, people: OperatorKeys, cluster: str, witnesses: Sequence[JournalKey] = ()
+) -> CommandSender:
+    """Who sent a command. ``witnesses`` are the keys of agents that vouch for people who sign in."""
     name, code, owner = one.value.get(SIGNER), one.value.get(CODE), one.came.owner
+    if isinstance(one.value.get(WITNESS), str) and name is None:
+        return _signed_in(one.value, code, cluster, witnesses)
     unsigned = CommandSender(None if people else owner, owner)
     if not isinstance(name, str) or not isinstance(code, str) or not code.isascii():
         return unsigned
@@ -100,17 +126,43 @@ def sender_of(one: CommandEnvelope, people: OperatorKeys, cluster: str) -> Comma
     return CommandSender(name, owner, signed=True)
 
 
+def _signed_in(value: Mapping[str, Any], code: object, cluster: str, witnesses: Sequence[JournalKey]) -> CommandSender:
+    """The person for whom an agent vouches. Without proof it is no one: the file's owner would be the agent."""
+    witness, who = str(value[WITNESS])[:_MOST_WITNESS], value.get("who")
+    unproven = CommandSender(
+        None, doubt=f"the code of agent {witness!r} is not made with this agent's key", witness=witness
+    )
+    if not isinstance(code, str) or not code.isascii() or not isinstance(who, str) or not 0 < len(who) <= MAX_TEXT:
+        return unproven
+    try:
+        text = _text({field: below for field, below in value.items() if field != CODE}, cluster, _WITNESSED)
+    except (ValueError, RecursionError):
+        return unproven
+    proven = [hmac.compare_digest(key.code(text), code) for key in witnesses]
+    return CommandSender(who, signed=True, witness=witness) if any(proven) else unproven
+
+
+def same_person(one: str, other: str) -> bool:
+    """Whether two proven names may be one person who came by two ways, as ``ann`` and ``ann@example.org`` may."""
+    first, second = one.casefold(), other.casefold()
+    return first.partition("@")[0] == second.partition("@")[0]
+
+
 def with_sender(sender: CommandSender, command: OperatorCommand) -> OperatorCommand:
     """The command with who sent it, as it is written down and shown."""
     proven = sender.person or sender.account
     if proven is not None:
-        return command._replace(who=proven, person=sender.person)
-    return command._replace(who=f"{command.who or 'an unknown operator'} (self-declared)", person=None)
+        return command._replace(who=proven, person=sender.person, witness=sender.witness)
+    return command._replace(who=f"{command.who or 'an unknown operator'} (self-declared)", person=None, witness=None)
 
 
 def sender_refusal(sender: CommandSender, command: OperatorCommand, people: OperatorKeys) -> str | None:
     """Why it is not for this sender to ask for it; None when it is."""
-    if command.verb in STOPPING or sender.person is not None or not people:
+    if command.verb in STOPPING or sender.person is not None:
+        return None
+    if sender.witness is not None:
+        return f"{command.verb.value} was given at a page that is not known: {sender.doubt}"
+    if not people:
         return None
     doubt = f" ({sender.doubt})" if sender.doubt else ""
     return f"{command.verb.value} needs a command signed by a person of approve.people{doubt}"
@@ -171,8 +223,8 @@ def _ago(age_ms: int) -> str:
     return f"{lasted(abs(age_ms))} {'ago' if age_ms >= 0 else 'ahead'}"
 
 
-def _text(value: Mapping[str, Any], cluster: str) -> bytes:
+def _text(value: Mapping[str, Any], cluster: str, domain: bytes = _DOMAIN) -> bytes:
     """The bytes that a code is over: equal JSON gives equal bytes."""
     body = json.dumps(value, separators=(",", ":"), sort_keys=True).encode()
     name = cluster.encode()
-    return _DOMAIN + len(name).to_bytes(4, "big") + name + body
+    return domain + len(name).to_bytes(4, "big") + name + body

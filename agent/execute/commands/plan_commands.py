@@ -161,8 +161,8 @@ def _take_back(plan: ReassignmentPlan, command: OperatorCommand, room: CommandCo
             f"{_so(plan)}, and cannot be taken back any more: the journal keeps the partitions of the latest ended"
             f" plans only, and those of this plan ({plan.dropped:,}) are no longer in it"
         )
-    name_of_way = str(next_attempt(room.plans, room.view, rollback_name(name)))
-    way = rollback_plan(plan, command, room.view, name_of_way, room.now_ms + room.limits.approve.valid_ms)
+    following = next_attempt(room.plans, room.view, rollback_name(name))
+    way = rollback_plan(plan, command, room.view, following, room.now_ms + room.limits.approve.valid_ms)
     if (unfitting := limits_refusal(command, room.limits)) is not None:
         return unfitting
     if not way.targets:
@@ -177,7 +177,7 @@ def _take_back(plan: ReassignmentPlan, command: OperatorCommand, room: CommandCo
 
 
 def rollback_plan(
-    plan: ReassignmentPlan, command: OperatorCommand, view: JournalState, name: str, begin_by_ms: int
+    plan: ReassignmentPlan, command: OperatorCommand, view: JournalState, begins: PlanAttempt, begin_by_ms: int
 ) -> ReassignmentPlan:
     """The plan that takes an ended one back: all of one that is done, and what has moved of one that is not.
 
@@ -186,7 +186,7 @@ def rollback_plan(
     """
     moved = {target.id for target in plan.targets} if plan.state is PlanState.DONE else _moved(plan, view)
     return ReassignmentPlan(
-        name,
+        str(begins),
         tuple(ReassignmentTarget.back(target) for target in plan.targets if target.id in moved),
         approved_by=command.who,
         reason=f"rollback of {plan.proposal_id}{command_reason(command)}",
@@ -194,6 +194,7 @@ def rollback_plan(
         max_moves=command.max_moves or plan.max_moves,
         order=max(plan.order, command.at_ms),
         begin_by_ms=begin_by_ms,
+        attempt=begins.number,
     )
 
 

@@ -93,7 +93,7 @@ def _record(
     reasons = {target.id: why for target in left if (why := _why_cancel(view, batch, plan, target))}
     cancelling = tuple(sorted({*batch.cancelling, *reasons})) if batch.state is not BatchState.INTENT else ()
     changed = batch._replace(ends=tuple(sorted((*batch.ends, *ends))), cancelling=cancelling)
-    if view.state.calm and not left:
+    if view.state.settled and not left:
         changed = changed._replace(state=BatchState.CLOSED)
     stops, stopped = frozenset(cancelling), frozenset(batch.cancelling)
     runs = tuple(
@@ -201,7 +201,7 @@ def _recalled(view: ExecutorView, batch: Batch, plan: ReassignmentPlan) -> str |
     left = open_targets(batch)
     asleep = (
         batch.state is BatchState.SENT
-        and view.state.calm
+        and view.state.settled
         and not batch.cancelling
         and not {target.id for target in left} & (view.state.unsure | view.state.acked | view.state.refused)
         and all(view.status(target) is TargetStatus.BEFORE for target in left)

@@ -19,8 +19,8 @@ from agent.execute.reassign.messages import (
     RequestFate,
     RequestResult,
 )
-from agent.execute.reassign.state import MachineState, PartitionWatch
-from agent.execute.reassign.throttles import plan_scope, resources_of
+from agent.execute.reassign.state import MachineState, PartitionWatch, plan_scope
+from agent.execute.reassign.throttles import resources_of
 from agent.values.kafka import UNKNOWN_TOPIC_OR_PARTITION
 from agent.values.number_format import counted
 from agent.values.observation import RawReassignment, RawTopic

@@ -195,7 +195,7 @@ def _answer(
         state = state._replace(waiting=None)
         return _decide(state, event.seen, policy) if event.seen is not None else _go_on(_unseen(state, event, policy))
     if isinstance(event, JournalAppended) and isinstance(asked, AppendJournal):
-        return _written(_wary(state, asked, policy), asked)
+        return _written(_awaiting_throttle(state, asked, policy), asked)
     if isinstance(event, RequestDone) and isinstance(
         asked, AlterReassignments | CancelReassignments | AlterThrottles | ElectLeaders
     ):
@@ -209,7 +209,7 @@ def _unseen(state: MachineState, event: ClusterRead, policy: ReassignmentPolicy)
     A broker without a controller keeps what it is to pass on, and passes it on once there is one again: so time without
     a controller does not count for what may be on its way.
     """
-    waits_anew = event.silent and not state.calm
+    waits_anew = event.silent and not state.settled
     return state._replace(next_look_ms=policy.look_ms, settle_ms=policy.settle_ms if waits_anew else state.settle_ms)
 
 
@@ -283,7 +283,7 @@ def _troubles(state: MachineState, answer: RequestDone) -> tuple[MachineState, M
     return _with_notice(state, notice), () if notice == dict(state.notices).get(notice.proposal_id) else (notice,)
 
 
-def _wary(state: MachineState, append: AppendJournal, policy: ReassignmentPolicy) -> MachineState:
+def _awaiting_throttle(state: MachineState, append: AppendJournal, policy: ReassignmentPolicy) -> MachineState:
     """The state when a batch is withdrawn that was to be throttled.
 
     Its throttle may be set and not shown yet, because brokers report settings late: until that is over, what no look

@@ -259,7 +259,7 @@ def clear_throttles(view: ExecutorView) -> BatchDecision | None:
     """Take away throttles that no open batch needs. A broker that is down owes until it is back."""
     owed = [debt for debt in view.state.records.debts if not _needed(debt, view.batch)]
     found = {debt: throttle_status(debt, view.seen) for debt in owed}
-    if not view.state.calm:
+    if not view.state.settled:
         # A request that sets it may still be on its way, and one that takes it away must not be sent twice.
         return (
             BatchDecision(wait_for="waiting until no earlier request can take effect")
@@ -288,7 +288,7 @@ def work_on_plan(view: ExecutorView) -> BatchDecision | None:
     plan = view.plan
     if plan is None or view.batch is not None:
         return None
-    if not view.state.calm:
+    if not view.state.settled:
         return BatchDecision(wait_for="waiting until no earlier request can take effect")
     if plan.state is PlanState.CANCELLING:
         return _finish(view, plan, PlanState.CANCELLED, _ended_by_then(view, plan))

@@ -25,7 +25,7 @@ from agent.execute.reassign.messages import (
     RequestDone,
     RequestFate,
 )
-from agent.execute.reassign.throttles import eligible_plans, plan_scope
+from agent.execute.reassign.throttles import resources_of
 from agent.journal.targets import IdentityMemo
 from agent.values.reassignment import (
     Batch,
@@ -36,6 +36,7 @@ from agent.values.reassignment import (
     ReassignmentPlan,
     ReassignmentPolicy,
     ReassignmentRecords,
+    ReassignmentTarget,
     ThrottleDebt,
 )
 from agent.values.throttles import ThrottleResource
@@ -76,7 +77,7 @@ class MachineState(NamedTuple):
     """The command whose answer is awaited."""
     settle_ms: int = 0
     """Until then a request of a former leader, or one without an answer, may still take effect."""
-    calm: bool = False
+    settled: bool = False
     """No such request was left when the latest look began. Nothing is ever closed without it."""
     next_look_ms: int = 0
     unsure: frozenset[TopicPartition] = frozenset()
@@ -149,7 +150,7 @@ class MachineState(NamedTuple):
 
     def rest(self, proposal_id: str) -> PlanBackoff | None:
         """What that plan is left alone for; None when it is not."""
-        return next((rest for rest in self.backoffs if rest.proposal_id == proposal_id and rest.left_ms > 0), None)
+        return next((one for one in self.backoffs if one.proposal_id == proposal_id and one.left_ms > 0), None)
 
     def down_ms(self, broker: int) -> int:
         """How long a broker has been down; 0 for one that is up or was just lost."""
@@ -196,7 +197,7 @@ def ticked(state: MachineState, elapsed_ms: int, policy: ReassignmentPolicy) -> 
     return state._replace(
         settle_ms=max(0, state.settle_ms - elapsed_ms),
         next_look_ms=max(0, state.next_look_ms - elapsed_ms),
-        backoffs=tuple(rest._replace(left_ms=max(0, rest.left_ms - elapsed_ms)) for rest in state.backoffs),
+        backoffs=tuple(one._replace(left_ms=max(0, one.left_ms - elapsed_ms)) for one in state.backoffs),
         watches=tuple(watch._replace(idle_ms=min(watch.idle_ms + elapsed_ms, stuck_ms)) for watch in state.watches),
         down=tuple((broker, min(ms + elapsed_ms, grace_ms)) for broker, ms in state.down),
         weak_ms=None if state.weak_ms is None else min(state.weak_ms + elapsed_ms, grace_ms),
@@ -205,12 +206,12 @@ def ticked(state: MachineState, elapsed_ms: int, policy: ReassignmentPolicy) -> 
 
 def looking(state: MachineState) -> tuple[MachineState, ReadCluster]:
     """The state that asks for a look, and the look."""
-    calm = state.settle_ms == 0
+    settled = state.settle_ms == 0
     none: frozenset[TopicPartition] = frozenset()
     topics, resources = _interesting(state.plan, state.batch, state.records.debts)
     look = ReadCluster(topics, resources)
-    unsure, uncancelled = (none, none) if calm else (state.unsure, state.uncancelled)
-    return state._replace(waiting=look, calm=calm, unsure=unsure, uncancelled=uncancelled), look
+    unsure, uncancelled = (none, none) if settled else (state.unsure, state.uncancelled)
+    return state._replace(waiting=look, settled=settled, unsure=unsure, uncancelled=uncancelled), look
 
 
 def appended(state: MachineState, append: AppendJournal) -> MachineState:
@@ -220,7 +221,7 @@ def appended(state: MachineState, append: AppendJournal) -> MachineState:
         records = _changed(records, change)
     state = state._replace(records=records, waiting=append.then, next_look_ms=0, passed=frozenset())
     names = {plan.proposal_id for plan in records.plans}
-    state = state._replace(backoffs=tuple(rest for rest in state.backoffs if rest.proposal_id in names))
+    state = state._replace(backoffs=tuple(one for one in state.backoffs if one.proposal_id in names))
     batch = state.batch
     if batch is None:
         none: frozenset[TopicPartition] = frozenset()
@@ -239,7 +240,7 @@ def answered(state: MachineState, act: ClusterChange, answer: RequestDone, polic
     state = state._replace(waiting=None, unsent=(state.unsent - frozenset(fates)) | unsent)
     if isinstance(act, AlterReassignments | AlterThrottles) and state.batch is not None:
         took = isinstance(act, AlterReassignments) and bool(by_kind[RequestFate.OK])
-        state = state._replace(backoffs=_rests(state, state.batch.proposal_id, answer, policy, took=took))
+        state = state._replace(backoffs=_backoffs(state, state.batch.proposal_id, answer, policy, took=took))
     if by_kind[RequestFate.UNKNOWN]:
         state = state._replace(settle_ms=policy.settle_ms)
     if isinstance(act, AlterReassignments):
@@ -255,15 +256,15 @@ def answered(state: MachineState, act: ClusterChange, answer: RequestDone, polic
     return state._replace(next_look_ms=policy.look_ms if paced else 0)
 
 
-def _rests(
+def _backoffs(
     state: MachineState, proposal_id: str, answer: RequestDone, policy: ReassignmentPolicy, *, took: bool
 ) -> tuple[PlanBackoff, ...]:
     """A plan of which something was answered "not now" is left alone, each time for twice as long until moves begin."""
-    others = tuple(rest for rest in state.backoffs if rest.proposal_id != proposal_id)
+    others = tuple(one for one in state.backoffs if one.proposal_id != proposal_id)
     refused = [result.sentence for result in answer.results if result.kind is RequestFate.RETRY]
     if not refused:
         return others if took else state.backoffs
-    before = 0 if took else next((rest.times for rest in state.backoffs if rest.proposal_id == proposal_id), 0)
+    before = 0 if took else next((one.times for one in state.backoffs if one.proposal_id == proposal_id), 0)
     left_ms = min(policy.look_ms << before, policy.idle_look_ms)
     return tuple(sorted((*others, PlanBackoff(proposal_id, left_ms, min(before + 1, _MOST_TIMES), refused[0]))))
 
@@ -337,3 +338,57 @@ def _with_plan(records: ReassignmentRecords, plan: ReassignmentPlan) -> Reassign
 
 def _other_debts(records: ReassignmentRecords, change: ThrottleDebt | ClearedThrottle) -> list[ThrottleDebt]:
     return [debt for debt in records.debts if (debt.resource, debt.key) != (change.resource, change.key)]
+
+
+# Facts of a plan that stay constant while it is carried out, for up to 100,000 partitions.
+
+
+class PlanScope(NamedTuple):
+    """Of all targets of a plan."""
+
+    ids: frozenset[TopicPartition]
+    topics: tuple[str, ...]
+    """Sorted."""
+    resources: tuple[ThrottleResource, ...]
+    """Whose settings matter for them, sorted."""
+    brokers: frozenset[int]
+    """With a replica before or after."""
+    moves_data: bool
+    """False where only orders change."""
+
+
+_WHOLE: IdentityMemo[PlanScope] = IdentityMemo(1_000_000)
+_TURNS: IdentityMemo[tuple[ReassignmentPlan, ...]] = IdentityMemo(8)
+
+
+def plan_scope(targets: tuple[ReassignmentTarget, ...]) -> PlanScope:
+    """Of these targets; the very same tuple is looked through once."""
+    return _WHOLE.of((targets,), lambda: _whole(targets), lambda _: len(targets) + 1)
+
+
+def eligible_plans(plans: tuple[ReassignmentPlan, ...]) -> tuple[ReassignmentPlan, ...]:
+    """Those that may have their turn: not one that is paused, nor one that changes what an earlier one does."""
+    if len(plans) < 2:
+        return tuple(plan for plan in plans if not plan.paused)
+    return _TURNS.of((plans,), lambda: _in_turn(plans), lambda _: 1)
+
+
+def _whole(targets: tuple[ReassignmentTarget, ...]) -> PlanScope:
+    return PlanScope(
+        frozenset(target.id for target in targets),
+        tuple(sorted({target.id.topic for target in targets})),
+        resources_of(targets, ()),
+        frozenset(broker for pair in {(one.before, one.after) for one in targets} for of in pair for broker in of),
+        any(target.moves_data for target in targets),
+    )
+
+
+def _in_turn(plans: tuple[ReassignmentPlan, ...]) -> tuple[ReassignmentPlan, ...]:
+    taken: set[TopicPartition] = set()
+    eligible: list[ReassignmentPlan] = []
+    for plan in plans:
+        ids = plan_scope(plan.targets).ids
+        if not plan.paused and taken.isdisjoint(ids):
+            eligible.append(plan)
+        taken |= ids
+    return tuple(eligible)

@@ -15,9 +15,8 @@ from typing import NamedTuple
 from agent.execute.reassign.messages import ClusterView
 from agent.journal.targets import IdentityMemo
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
-from agent.values.reassignment import Batch, ReassignmentPlan, ReassignmentPolicy, ReassignmentTarget, ThrottleDebt
+from agent.values.reassignment import Batch, ReassignmentPolicy, ReassignmentTarget, ThrottleDebt
 from agent.values.throttles import KEYS_OF, OpType, SeenThrottle, ThrottleChange, ThrottleResource
-from assignors.problem import TopicPartition
 
 _RATES = KEYS_OF["broker"]
 _MOST_BEFORE = 10_000
@@ -238,59 +237,3 @@ def _without(entries: str, others: str | None) -> str:
     """The entries that are not among the others'."""
     theirs = set(_entries(others))
     return ",".join(entry for entry in _entries(entries) if entry not in theirs)
-
-
-# Facts of a plan that stay constant while it is carried out, for up to 100,000 partitions.
-
-_MOST = 1_000_000
-
-
-class PlanScope(NamedTuple):
-    """Of all targets of a plan."""
-
-    ids: frozenset[TopicPartition]
-    topics: tuple[str, ...]
-    """Sorted."""
-    resources: tuple[ThrottleResource, ...]
-    """Whose settings matter for them, sorted."""
-    brokers: frozenset[int]
-    """With a replica before or after."""
-    moves_data: bool
-    """False where only orders change."""
-
-
-_WHOLE: IdentityMemo[PlanScope] = IdentityMemo(_MOST)
-_TURNS: IdentityMemo[tuple[ReassignmentPlan, ...]] = IdentityMemo(8)
-
-
-def plan_scope(targets: tuple[ReassignmentTarget, ...]) -> PlanScope:
-    """Of these targets; the very same tuple is looked through once."""
-    return _WHOLE.of((targets,), lambda: _whole(targets), lambda _: len(targets) + 1)
-
-
-def eligible_plans(plans: tuple[ReassignmentPlan, ...]) -> tuple[ReassignmentPlan, ...]:
-    """Those that may have their turn: not one that is paused, nor one that changes what an earlier one does."""
-    if len(plans) < 2:
-        return tuple(plan for plan in plans if not plan.paused)
-    return _TURNS.of((plans,), lambda: _in_turn(plans), lambda _: 1)
-
-
-def _whole(targets: tuple[ReassignmentTarget, ...]) -> PlanScope:
-    return PlanScope(
-        frozenset(target.id for target in targets),
-        tuple(sorted({target.id.topic for target in targets})),
-        resources_of(targets, ()),
-        frozenset(broker for pair in {(one.before, one.after) for one in targets} for of in pair for broker in of),
-        any(target.moves_data for target in targets),
-    )
-
-
-def _in_turn(plans: tuple[ReassignmentPlan, ...]) -> tuple[ReassignmentPlan, ...]:
-    taken: set[TopicPartition] = set()
-    eligible: list[ReassignmentPlan] = []
-    for plan in plans:
-        ids = plan_scope(plan.targets).ids
-        if not plan.paused and taken.isdisjoint(ids):
-            eligible.append(plan)
-        taken |= ids
-    return tuple(eligible)

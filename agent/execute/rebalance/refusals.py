@@ -18,7 +18,7 @@ from agent.journal.triggers import LearnedGroup, acted_at, learned_of, open_trig
 from agent.values.journal import JournalState
 from agent.values.kafka import COOPERATIVE_ASSIGNORS, EAGER_ASSIGNORS, MEMBERLESS_STATES, STABLE
 from agent.values.limits import GroupTriggerLimits, Limits, TriState
-from agent.values.memory import ChangeCause, Memory
+from agent.values.memory import Memory
 from agent.values.number_format import counted
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from agent.values.snapshot import CLASSIC_KINDS, GroupKind, ReaderGroup, Snapshot
@@ -238,13 +238,13 @@ def _own_rebalance(now: _Now) -> RefusalCause | None:
     topics = set(topics_of(now.group))
     changed = {topic: now.snapshot.taken_ms - at for topic, at in now.moved.items() if topic in topics}
     for change in now.memory.changes:
-        if change.cause is ChangeCause.RELABELLED:
-            hit = _holds_replicas(int(change.subject), topics, now.snapshot) if change.subject.isdecimal() else False
+        if isinstance(change.subject, int):
+            hit = _holds_replicas(change.subject, topics, now.snapshot)
         else:
             hit = change.subject in topics
         if hit:
-            ago = now.snapshot.monotonic_ms - change.seen_ms
-            changed[change.subject] = min(ago, changed.get(change.subject, ago))
+            what, ago = str(change.subject), now.snapshot.monotonic_ms - change.seen_ms
+            changed[what] = min(ago, changed.get(what, ago))
     if not changed:
         return None
     ago, what = min((ago, what) for what, ago in changed.items())

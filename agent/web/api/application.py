@@ -12,8 +12,10 @@ from agent.web.api.answers import ApiAnswers
 from agent.web.api.described import describe
 from agent.web.api.events import EventStream, event_routes
 from agent.web.api.problems import EVERYWHERE, answer_problems
+from agent.web.api.routes_commands import command_routes
 from agent.web.api.routes_look import look_routes
 from agent.web.api.routes_work import work_routes
+from agent.web.commands import CommandDesk
 
 PREFIX = "/api/v1"
 
@@ -23,8 +25,13 @@ def anybody(request: Request) -> None:
     del request
 
 
-def make_api(view: AgentView, clock: Clock, *, may_view: Callable[[Request], None] = anybody) -> FastAPI:
-    """The API of one running agent, to be mounted at `PREFIX`. ``may_view`` raises where a request may not read."""
+def make_api(
+    view: AgentView, clock: Clock, desk: CommandDesk | None = None, *, may_view: Callable[[Request], object] = anybody
+) -> FastAPI:
+    """The API of one running agent, to be mounted at `PREFIX`. ``may_view`` raises where a request may not read.
+
+    ``desk`` takes commands; without one none is sent.
+    """
     api = FastAPI(
         title="rackwise",
         summary="What a running agent sees, finds and proposes.",
@@ -40,7 +47,8 @@ def make_api(view: AgentView, clock: Clock, *, may_view: Callable[[Request], Non
     )
     answers = ApiAnswers(view, clock)
     answer_problems(api)
-    for router in (look_routes(answers), work_routes(answers), event_routes(EventStream(view))):
+    reading = (look_routes(answers), work_routes(answers), event_routes(EventStream(view)))
+    for router in (*reading, command_routes(desk or CommandDesk())):
         api.include_router(router)
     describe(api)
     return api

@@ -28,6 +28,8 @@ LISTENERS = 100
 """Streams at once."""
 _POLL_S = 0.5
 _HEARTBEAT_S = 10.0
+_LIFETIME_S = 900.0
+"""A stream ends after this long: the browser asks again at once, and access is checked again."""
 _RING = 512
 """Messages that a listener which comes back may have missed."""
 _WAITING = 64
@@ -58,9 +60,8 @@ class _SeenState(NamedTuple):
 class EventStream:
     """Watches the agent's view while the server runs, and passes on what has changed. Of one event loop."""
 
-    def __init__(self, view: AgentView, *, poll_s: float = _POLL_S, heartbeat_s: float = _HEARTBEAT_S) -> None:
+    def __init__(self, view: AgentView) -> None:
         self._view = view
-        self._poll_s, self._heartbeat_s = poll_s, heartbeat_s
         self._boot = os.urandom(4).hex()
         self._number = 0
         self._ring: deque[EventMessage] = deque(maxlen=_RING)
@@ -89,9 +90,10 @@ class EventStream:
             yield f"retry: {_RETRY_MS}\n\n".encode()
             for body in self._missed(last_id):
                 yield body
-            while True:
+            until = asyncio.get_running_loop().time() + _LIFETIME_S
+            while asyncio.get_running_loop().time() < until:
                 try:
-                    chunk = await asyncio.wait_for(queue.get(), self._heartbeat_s)
+                    chunk = await asyncio.wait_for(queue.get(), _HEARTBEAT_S)
                 except TimeoutError:
                     yield _HEARTBEAT
                     continue
@@ -115,7 +117,7 @@ class EventStream:
     async def _watch(self) -> None:
         """Look for a new look twice a second, for as long as the server runs."""
         while True:
-            await asyncio.sleep(self._poll_s)
+            await asyncio.sleep(_POLL_S)
             if self._view.state.stopping:
                 self._end_all()
                 continue

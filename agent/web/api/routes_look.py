@@ -91,10 +91,11 @@ def _add_cluster(router: APIRouter, answers: ApiAnswers) -> None:
 def _agent_look(answers: ApiAnswers) -> AgentLookDocument:
     look, records = answers.look(), answers.view.journal()
     return {
-        **answers.view.made("look", lambda seen: look_document(seen, answers.costs())),
+        **answers.view.made("look", look_document),
         "cycle": look.cycle,
         "look": look.look,
         "planned_ms": look.planned_ms,
+        "groups_with_hidden_reads": list(answers.costs().hidden_groups),
         "journal": {"name": records.journal, "known": records.known, "why": records.why or None},
     }
 

@@ -32,11 +32,3 @@ def name_of(segment: str) -> str:
         return raw.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return raw.decode("utf-8", "surrogateescape")
-
-
-def segment_of(name: str) -> str:
-    """The segment of a name; `name_of` gives the same name back."""
-    try:
-        return quote(name.encode("utf-8", "surrogatepass"), safe="")
-    except UnicodeEncodeError:
-        return quote(name.encode("utf-8", "surrogateescape"), safe="")

@@ -6,7 +6,7 @@ It is the real inbox, journal and `apply_commands`, in a thread.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -16,6 +16,7 @@ from agent.execute.commands.apply import apply_commands
 from agent.execute.commands.identity import OperatorKeys
 from agent.journal import plan_entries
 from agent.journal.leader import LeaderEntry
+from agent.journal.record_trust import JournalKey
 from agent.values.clock import system_clock
 from agent.values.limits import Limits
 from agent.values.reassignment import (
@@ -45,10 +46,16 @@ EMPTY_JOURNAL = "127.0.0.1:1"
 class FileAgent:
     """An agent of a single host that only obeys."""
 
-    def __init__(self, path: Path, limits: Limits, people: OperatorKeys = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        path: Path,
+        limits: Limits,
+        people: OperatorKeys = MappingProxyType({}),
+        witnesses: Sequence[JournalKey] = (),
+    ) -> None:
         self.journal = FileJournal.open(path, LeaderEntry("rw-1", "here", 1, "cluster", 0))
         self._inbox = SpoolInbox(path.with_name(f"{path.name}.commands"))
-        self._limits, self._people = limits, people
+        self._limits, self._people, self._witnesses = limits, people, witnesses
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -57,7 +64,9 @@ class FileAgent:
         while not self._stop.wait(0.02):
             view = self.journal.view()
             now_ms = system_clock().wall_ms
-            result = apply_commands(self._inbox.read(view), view, (MOVE,), self._limits, now_ms, people=self._people)
+            waiting = self._inbox.read(view)
+            proven = {"people": self._people, "witnesses": self._witnesses}
+            result = apply_commands(waiting, view, (MOVE,), self._limits, now_ms, **proven)
             if result.writes:
                 self.journal.append(*result.writes)
 

@@ -14,7 +14,7 @@ from agent.documents.status import status_document
 from agent.values.clock import ClockReading
 from agent.web.api.application import make_api
 from agent.web.api.problems import ApiProblem
-from agent.web.api.segments import segment_of
+from config.foreign_text import segment_of
 from tests.builders import an_observation, reader
 from tests.cli.documents import a_cluster
 from tests.web.api.agents import cycle_of, view_of
@@ -64,9 +64,11 @@ def test_before_the_first_look_the_answer_says_when_to_ask_again() -> None:
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [("GET", "/api/v1/nothing", 404), ("POST", "/api/v1/cluster", 405), ("DELETE", "/api/v1/cluster", 405)],
+    [("GET", "/api/v1/nothing", 404), ("POST", "/api/v1/cluster", 403), ("DELETE", "/api/v1/cluster", 405)],
 )
-def test_what_is_not_there_is_a_problem(client: httpx.Client, method: str, path: str, status: int) -> None:
+def test_what_is_not_there_or_not_allowed_is_a_problem(
+    client: httpx.Client, method: str, path: str, status: int
+) -> None:
     answer = client.request(method, path)
     assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
     assert answer.json()["status"] == status
@@ -106,11 +108,12 @@ def test_every_route_has_the_dependency_of_who_may_view() -> None:
     api = make_api(view_of(CYCLE), lambda: NOW, may_view=refuse)
     paths = list(api.openapi()["paths"])
     for path in paths:
-        answer = asyncio.run(_asked(api, path.replace("{", "").replace("}", "") + "?subject=x"))
+        method = "GET" if "get" in api.openapi()["paths"][path] else "POST"
+        answer = asyncio.run(_asked(api, method, path.replace("{", "").replace("}", "") + "?subject=x"))
         assert (answer.status_code, answer.json()["detail"]) == (401, "sign in"), path
     assert len(asked) == len(paths) > 15
 
 
-async def _asked(api: FastAPI, path: str) -> httpx.Response:
+async def _asked(api: FastAPI, method: str, path: str) -> httpx.Response:
     async with httpx.AsyncClient(transport=httpx.ASGITransport(api), base_url="http://localhost") as client:
-        return await client.get(path)
+        return await client.request(method, path)

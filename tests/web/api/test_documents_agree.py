@@ -18,7 +18,7 @@ from agent.telemetry.looks import observation_to_events
 from agent.values.journal import JournalState
 from agent.values.limits import Limits, PriceLimits
 from agent.values.memory import Memory
-from agent.web.api.segments import segment_of
+from config.foreign_text import segment_of
 from tests.cli.conftest import Run
 from tests.cli.documents import MOVE, a_cluster, journal_of
 from tests.cli.execute.file_agent import options

@@ -213,3 +213,26 @@ def test_a_look_with_very_many_changes_counts_what_it_does_not_name() -> None:
     told = list(events._changes(before, now))
     assert len(told) == 101
     assert told[-1] == ("finding", {"change": "begun", "more": 150})
+
+
+def test_a_stream_ends_by_itself_so_that_access_is_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "_LIFETIME_S", 0.3)
+    monkeypatch.setattr(events, "_HEARTBEAT_S", 0.1)
+    with server_of(ShownAgent().view) as server, listening(server) as stream:
+        assert [name for name, _, _ in stream] == ["look"]
+
+
+def test_fifty_tabs_cost_little_of_a_core() -> None:
+    agent = ShownAgent()
+    with server_of(agent.view) as server, ExitStack() as held:
+        host, port = server.address.split(":")
+        for _ in range(50):
+            raw = held.enter_context(socket.create_connection((host, int(port)), timeout=10))
+            raw.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert raw.recv(12) == b"HTTP/1.1 200"
+        began, spent = time.monotonic(), time.process_time()
+        for number in range(2, 5):
+            agent.cycle = replace(FIRST, number=number)
+            time.sleep(1)
+        share = (time.process_time() - spent) / (time.monotonic() - began)
+    assert share < 0.05

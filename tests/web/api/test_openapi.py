@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import httpx
@@ -15,7 +16,9 @@ from tests.web.api.test_api import client
 __all__ = ["client"]
 DOCUMENT = openapi()
 PARAMETERS = {"group": "app", "topic": "orders", "subject": "topic/t"}
-LISTS = [path for path, of in DOCUMENT["paths"].items() if "limit" in str(of["get"].get("parameters"))]
+READ = [path for path, of in DOCUMENT["paths"].items() if "get" in of]
+"""The others are commands, of which tests/web/test_commands.py asks."""
+LISTS = [path for path in READ if "limit" in str(DOCUMENT["paths"][path]["get"].get("parameters"))]
 
 
 def test_the_committed_file_is_the_one_of_the_code() -> None:
@@ -42,9 +45,10 @@ def test_every_document_is_described() -> None:
 
 def test_every_problem_has_the_type_of_a_problem() -> None:
     for methods in DOCUMENT["paths"].values():
-        for status, response in methods["get"]["responses"].items():
-            if status not in {"200", "304"}:
-                assert list(response["content"]) == ["application/problem+json"]
+        for operation in methods.values():
+            for status, response in operation["responses"].items():
+                if status not in {"200", "304"}:
+                    assert list(response["content"]) == ["application/problem+json"]
 
 
 def path_of(path: str, client: httpx.Client) -> str:
@@ -54,7 +58,7 @@ def path_of(path: str, client: httpx.Client) -> str:
     return path
 
 
-@pytest.mark.parametrize("path", [path for path in DOCUMENT["paths"] if path not in {"/events", "/reports/{name}"}])
+@pytest.mark.parametrize("path", [path for path in READ if path not in {"/events", "/reports/{name}"}])
 def test_every_answer_keeps_to_its_schema(client: httpx.Client, path: str) -> None:
     given = {"subject": "topic/t"} if path == "/explain" else {}
     answer = client.get(f"/api/v1{path_of(path, client)}", params=given)
@@ -77,3 +81,9 @@ def test_every_field_that_may_be_sorted_by_is_one_of_the_rows(client: httpx.Clie
     for field in fields:
         for sort in (field, f"-{field}"):
             assert client.get(where, params={**given, "sort": sort, "q": "a"}).status_code == 200
+
+
+def test_the_manual_has_every_route_and_no_other() -> None:
+    manual = (FILE.parents[1] / "api.md").read_text().partition("## Lists")[0]
+    named = {path.partition("?")[0] for path in re.findall(r"`(/[^`]*)`", manual.partition("## Routes")[2])}
+    assert named - {"/groups/a%2Fb"} == set(DOCUMENT["paths"])

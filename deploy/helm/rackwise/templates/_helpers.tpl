@@ -73,7 +73,7 @@ config/secrets.py. Takes {name, value}: a dotted name, and what is below it. */}
 
 {{/* Fails when the settings say what the chart says: probes, Service and NetworkPolicy rest on it. */}}
 {{- define "rackwise.refuseHttp" -}}
-{{- range $name, $instead := dict "enabled" "is always on here" "bind" "is http.bind of the chart" "port" "is always 9464 in the pod: see service.port" "allowed_hosts" "is http.allowedHosts of the chart" }}
+{{- range $name, $instead := dict "enabled" "is always on here" "bind" "is http.bind of the chart" "pages" "is http.pages of the chart" "port" "is always 9464 in the pod: see service.port" "allowed_hosts" "is http.allowedHosts of the chart" }}
 {{- if or (hasKey $.Values.config (printf "http.%s" $name)) (hasKey (default dict $.Values.config.http) $name) }}
 {{- fail (printf "config.http.%s %s" $name $instead) }}
 {{- end }}

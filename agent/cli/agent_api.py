@@ -1,0 +1,244 @@
+"""``--agent URL``: a reading command asks the API of a running agent instead of the cluster, and shows the same.
+
+The token comes from the environment variable RACKWISE_AGENT_TOKEN, or from the file of ``--agent-token-file``. TLS is
+verified, and no redirect is followed: the token goes to the named agent alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from agent.cli.output import remember_agent, say
+from agent.errors import AgentUnreachable, BadInput, GaveUp, reason
+from config.secrets import remember as remember_secrets
+
+if TYPE_CHECKING:
+    from agent.documents.cluster import AgentLookDocument
+
+OPTION, TOKEN_OPTION = "--agent", "--agent-token-file"
+VARIABLE, TOKEN_VARIABLE = "RACKWISE_AGENT", "RACKWISE_AGENT_TOKEN"
+ANSWERED = frozenset(
+    {
+        "status", "doctor", "groups", "topics", "racks", "explain", "proposals", "proposals list", "proposals history",
+        "reassign status", "config show",
+    }
+)  # fmt: skip
+"""Commands that a running agent answers."""
+_TIMEOUT_S = 60.0
+_MOST_BYTES = 256 * 1024 * 1024
+_PAGE = 1_000
+_MOST_PAGES = 10_000
+_TRIES = 3
+"""How often documents are read again because a new look came between them."""
+
+
+class NamedAgent(NamedTuple):
+    """The agent that this command asks."""
+
+    url: str
+    token: str | None = None
+
+
+class _InForce:
+    """The agent that is asked by the command that runs in this process."""
+
+    agent: NamedAgent | None = None
+
+
+def taken_off(arguments: list[str], environ: Mapping[str, str] | None = None) -> list[str]:
+    """The arguments without the options that name an agent, which is the one to ask from now on.
+
+    Raises BadInput for an agent that is named for a command which asks none, and a token that cannot be read.
+    """
+    environ = os.environ if environ is None else environ
+    given: dict[str, str] = {}
+    while arguments and arguments[0].partition("=")[0] in (OPTION, TOKEN_OPTION):
+        name, equal, value = arguments[0].partition("=")
+        if not equal and len(arguments) < 2:
+            raise BadInput(f"{name} has no value", todo=f"Write {name} {'URL' if name == OPTION else 'FILE'} COMMAND.")
+        given[name] = value if equal else arguments[1]
+        arguments = arguments[1 if equal else 2 :]
+    _InForce.agent = None
+    url = given.get(OPTION) or (environ.get(VARIABLE, "") if _is_answered(arguments) else "")
+    if OPTION in given and not _is_answered(arguments) and not {"--help", "--version"} & {*arguments}:
+        raise BadInput(
+            f"{' '.join(arguments[:2]) or 'This'} asks no agent",
+            why="it changes something, or needs the cluster or a file itself",
+            todo=f"Leave {OPTION} out. An agent answers: {', '.join(sorted(ANSWERED))}.",
+        )
+    if url:
+        _InForce.agent = NamedAgent(_checked(url), _token(given.get(TOKEN_OPTION), environ))
+        remember_agent(_InForce.agent.url, ANSWERED)
+    return arguments
+
+
+def named_agent() -> NamedAgent | None:
+    """The agent to ask; None where the cluster is to be asked."""
+    return _InForce.agent
+
+
+def document(route: str, **query: str) -> Any:
+    """The document of a route. Raises AgentUnreachable, BadInput and GaveUp."""
+    return _get(_agent(), route, query)[0]
+
+
+def answer(route: str, **query: str) -> tuple[Any, AgentLookDocument]:
+    """The document of a route, of a list all its rows, with what is true of the look that it is of."""
+    for _ in range(_TRIES):
+        found, cycle = _whole(route, query)
+        look = cast("AgentLookDocument", document("/look"))
+        if cycle in ("", str(look["cycle"])):
+            break
+    return found, look
+
+
+def rows(route: str, **query: str) -> list[Any]:
+    """All rows of a list."""
+    return cast("list[Any]", _whole(route, query)[0])
+
+
+def _whole(route: str, query: Mapping[str, str]) -> tuple[Any, str]:
+    """A document, or all rows of a list from its pages; and the number of its cycle."""
+    agent, found = _agent(), []
+    asked = dict(query)
+    for _ in range(_MOST_PAGES):
+        page, cycle = _get(agent, route, asked)
+        if not (isinstance(page, dict) and {"items", "next", "total"} == page.keys()):
+            return page, cycle
+        found += page["items"]
+        if page["next"] is None:
+            return found, cycle
+        asked = {**query, "limit": str(_PAGE), "cursor": page["next"]}
+    raise GaveUp(f"{agent.url} answers with a list that does not end", todo="Check that the URL is that of an agent.")
+
+
+def _agent() -> NamedAgent:
+    if _InForce.agent is None:
+        raise RuntimeError("no agent is named")
+    return _InForce.agent
+
+
+def _is_answered(arguments: list[str]) -> bool:
+    words = [word for word in arguments[:2] if not word.startswith("-")]
+    return " ".join(words) in ANSWERED or (
+        bool(words) and words[0] in ANSWERED and words[0] not in ("proposals", "reassign", "config")
+    )
+
+
+def _checked(url: str) -> str:
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        port_is_one = parts.port is None or parts.port > 0
+    except ValueError:
+        parts, port_is_one = urlsplit(""), False
+    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_one or parts.query or parts.fragment:
+        raise BadInput(f"{OPTION} {url} is no URL of an agent", todo=f"Write it as {OPTION} http://HOST:9464 COMMAND.")
+    if parts.username is not None or parts.password is not None:
+        raise BadInput(
+            f"{OPTION} has a user or password in its URL",
+            why="a command line is not secret",
+            todo=f"Give the token by {TOKEN_VARIABLE} or {TOKEN_OPTION} FILE.",
+        )
+    return url.rstrip("/")
+
+
+def _token(file: str | None, environ: Mapping[str, str]) -> str | None:
+    text = environ.get(TOKEN_VARIABLE, "")
+    if file is not None:
+        try:
+            text = Path(file).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            todo = f"Name a file with the token in {TOKEN_OPTION}."
+            raise BadInput(f"{file} cannot be read", why=reason(error), todo=todo) from error
+    token = text.strip()
+    if not token:
+        return None
+    remember_secrets((token,))
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise BadInput("The token is not one line of printable characters", todo="Copy it again.")
+    return token
+
+
+def _get(agent: NamedAgent, route: str, query: Mapping[str, str]) -> tuple[Any, str]:
+    """The document of one request, and the number of its cycle."""
+    from http.client import HTTPException
+    from urllib.error import HTTPError, URLError
+    from urllib.parse import urlencode
+    from urllib.request import Request
+
+    url = f"{agent.url}/api/v1{route}" + (f"?{urlencode(query)}" if query else "")
+    headers = {"accept": "application/json", "user-agent": "rackwise"}
+    if agent.token is not None:
+        headers["authorization"] = f"Bearer {agent.token}"
+    try:
+        with _opener().open(Request(url, headers=headers), timeout=_TIMEOUT_S) as response:  # noqa: S310 checked
+            return _read(agent, response), response.headers.get("rackwise-cycle", "")
+    except HTTPError as error:
+        raise _refusal(agent, error) from error
+    except (URLError, HTTPException, OSError) as error:
+        why = reason(error.reason) if isinstance(error, URLError) and isinstance(error.reason, OSError) else str(error)
+        raise AgentUnreachable(
+            f"The agent at {agent.url} did not answer",
+            why=why or type(error).__name__,
+            todo="Check the URL, and that the agent runs with http.enabled; or ask the cluster: leave --agent out.",
+        ) from error
+
+
+def _opener() -> Any:
+    from urllib.request import HTTPRedirectHandler, build_opener
+
+    class NoRedirects(HTTPRedirectHandler):
+        """A redirect is an answer like any other error."""
+
+        def redirect_request(self, *_: object) -> None:
+            """None: it is not followed."""
+
+    return build_opener(NoRedirects())
+
+
+def _read(agent: NamedAgent, response: Any) -> Any:
+    body = response.read(_MOST_BYTES + 1)
+    what, todo = f"The answer of {agent.url} is no document", "Check that the URL is that of an agent."
+    if len(body) > _MOST_BYTES:
+        raise GaveUp(what, why=f"it is longer than {_MOST_BYTES} bytes", todo=todo)
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise GaveUp(what, why=reason(error), todo=todo) from error
+
+
+def _refusal(agent: NamedAgent, error: Any) -> Exception:
+    """The error of this command for a problem of the API."""
+    status, problem = error.code, _problem(error)
+    detail, todo = str(problem.get("detail") or f"HTTP status {status}"), str(problem.get("todo") or "")
+    if status in (429, 502, 503, 504):
+        return AgentUnreachable(f"The agent at {agent.url} cannot answer now", why=detail, todo=todo)
+    if status in (401, 403):
+        todo = todo or f"Give a token that may view: {TOKEN_VARIABLE} or {TOKEN_OPTION} FILE."
+        return BadInput(f"The agent at {agent.url} refuses", why=detail, todo=todo)
+    if status == 404 and problem:
+        what, _, why = detail.partition(": ")
+        return BadInput(what, why=why, todo=todo)
+    todo = todo or "Check that the URL is that of an agent."
+    return GaveUp(f"The agent at {agent.url} does not answer this", why=detail, todo=todo)
+
+
+def _problem(error: Any) -> Mapping[str, Any]:
+    """The problem document of an error; empty where it has none."""
+    try:
+        found = json.loads(error.read(65_536))
+    except (ValueError, OSError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) and "application/problem+json" in str(error.headers) else {}
+
+
+def note_options(*ignored: object) -> None:
+    """Say that options which lead to a cluster have no effect beside an agent."""
+    if any(ignored):
+        say(f"note: {_agent().url} answers by its own settings: --config, --properties, --set and -b are not read")

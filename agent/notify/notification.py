@@ -1,0 +1,191 @@
+"""Notifications as values, the target that each is for, and the one message that several of them become. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from agent.values.finding import FindingSeverity, SubjectId
+from agent.values.number_format import counted
+from config.foreign_text import chat_text
+
+MOST_LINES = 20
+"""Of one message; the number of further notifications follows."""
+_MOST_LINE = 300
+_MOST_TITLE = 120
+_MOST_BODY = 4_000
+_LEAST_BODY = 200
+_OF_GROUPS = frozenset(("group", "member", "task"))
+_URGENCY = {None: 0, FindingSeverity.INFO: 1, FindingSeverity.WARNING: 2, FindingSeverity.CRITICAL: 3}
+
+
+class NotificationEvent(StrEnum):
+    """Events that a target may get, by their names in the settings."""
+
+    FINDING = "finding"
+    """A finding begins, becomes more severe, or ends."""
+    PROPOSAL = "proposal"
+    """A proposal waits for approval."""
+    PLAN_FAILED = "plan-failed"
+    """A plan failed, was cancelled or was rolled back."""
+    PLAN_DONE = "plan-done"
+    RACK = "rack"
+    """All brokers of a rack are absent, or one of them is back."""
+    SIGHT = "sight"
+    """The agent cannot observe the cluster, or a part of it, and can again."""
+    LEADERSHIP = "leadership"
+    """This agent leads, or leads no longer."""
+
+
+class EventNotification(NamedTuple):
+    """One event, as one line of a message."""
+
+    event: NotificationEvent
+    key: str
+    """The subject; events of one kind with equal keys are about the same."""
+    sentence: str
+    severity: FindingSeverity | None
+    """None: unknown, as of a finding that ended while no agent ran."""
+    over: bool = False
+    """It has ended: what an earlier notification reported is past."""
+    early: bool = False
+    """It is older than this agent's first look: early ones are summed up in one line."""
+    about: SubjectId | None = None
+    at_ms: int = 0
+    """Epoch milliseconds."""
+
+    @property
+    def urgency(self) -> int:
+        """0 to 3; what is over is less urgent than what begins."""
+        return 0 if self.over else _URGENCY[self.severity]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifyTarget:
+    """A target by its name, with what it gets; its address is known to `agent.notify.service` alone."""
+
+    name: str
+    events: frozenset[NotificationEvent]
+    severities: frozenset[FindingSeverity]
+    topics: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+    def gets(self, one: EventNotification) -> bool:
+        """Whether it is for this target."""
+        if one.event not in self.events:
+            return False
+        if one.event is NotificationEvent.FINDING and one.severity not in (None, *self.severities):
+            return False
+        if one.event in (NotificationEvent.FINDING, NotificationEvent.PROPOSAL) and (self.topics or self.groups):
+            return self._names(one.about)
+        return True
+
+    def _names(self, about: SubjectId | None) -> bool:
+        if about is None:
+            return False
+        if about.kind in _OF_GROUPS:
+            name = about.name if about.kind == "group" else about.name.split("/", 1)[0]
+            return any(fnmatchcase(name, pattern) for pattern in self.groups)
+        return about.kind == "topic" and any(fnmatchcase(about.name, pattern) for pattern in self.topics)
+
+
+class NotifyMessage(NamedTuple):
+    """A message in plain text, without markup of any service."""
+
+    title: str
+    body: str
+    severity: FindingSeverity | None
+    """The worst of what begins; None where all of it is over or unknown."""
+    notifications: int
+
+
+class TargetAnswer(NamedTuple):
+    """What a target answered to one message."""
+
+    accepted: bool
+    sentence: str
+    """Never a part of its address."""
+
+
+def composed(
+    notifications: Sequence[EventNotification], *, cluster: str, page: str | None, left_out: int, most_chars: int
+) -> NotifyMessage:
+    """One message of all of them, worst first.
+
+    ``most_chars`` is the length of a body that the target takes, ``left_out`` the number that was lost before.
+    """
+    worst_first = sorted(notifications, key=lambda one: (-one.urgency, one.at_ms))
+    lines = [_line(one) for one in worst_first if not one.early]
+    early = [one for one in worst_first if one.early]
+    lines = [*([_early_line(early)] if early else []), *lines]
+    lost = f"{counted(left_out, 'earlier notification')} could not be delivered" if left_out else ""
+    room = max(_LEAST_BODY, min(most_chars, _MOST_BODY))
+    begun = [one.severity for one in worst_first if not one.over]
+    severity = max(begun, key=_URGENCY.__getitem__, default=None)
+    return NotifyMessage(
+        title=chat_text(f"rackwise on {cluster}: {_headline(worst_first)}", _MOST_TITLE),
+        body=_body(lines, [line for line in (lost, page) if line], room),
+        severity=severity,
+        notifications=len(notifications),
+    )
+
+
+def _body(lines: Sequence[str], tail: Sequence[str], room: int) -> str:
+    """As many lines as there is room for; the tail (which may hold the page's address) is kept whole."""
+    end = "\n".join(tail)
+    shown = 0
+    used = len(end) + len("and 1000 more: rackwise status\n") + 1
+    for line in lines[:MOST_LINES]:
+        used += len(line) + 1
+        if used > room and shown:
+            break
+        shown += 1
+    more = len(lines) - shown
+    kept = [*lines[:shown], *([f"and {counted(more, 'more line')}: rackwise status"] if more else []), *tail]
+    return "\n".join(kept)
+
+
+def _headline(worst_first: Sequence[EventNotification]) -> str:
+    if len(worst_first) == 1:
+        return f"{'ended: ' if worst_first[0].over else ''}{worst_first[0].sentence}"
+    begun = [one for one in worst_first if not one.over]
+    critical = sum(one.severity is FindingSeverity.CRITICAL for one in begun)
+    parts = [
+        f"{critical} critical" if critical else "",
+        f"{len(begun) - critical} other" if len(begun) > critical else "",
+        f"{len(worst_first) - len(begun)} ended" if len(worst_first) > len(begun) else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def _line(one: EventNotification) -> str:
+    mark = "ended" if one.over else one.severity.value if one.severity else "event"
+    return f"{mark}: {chat_text(one.sentence, _MOST_LINE)}"
+
+
+def _early_line(early: Sequence[EventNotification]) -> str:
+    """All that is older than the agent's first look, in one line with its worst."""
+    first = early[0]
+    if len(early) == 1:
+        return _line(first)
+    over = sum(one.over for one in early)
+    parts = [f"{len(early) - over} present" if len(early) > over else "", f"{over} ended" if over else ""]
+    summed = " and ".join(part for part in parts if part)
+    return f"older than the agent's first look: {summed}; the first: {_line(first)}"
+
+
+def worst(notifications: Iterable[EventNotification], most: int) -> tuple[EventNotification, ...]:
+    """The most urgent ones, in their order of time."""
+    every = list(notifications)
+    if len(every) <= most:
+        return tuple(every)
+    kept = sorted(range(len(every)), key=lambda place: (-every[place].urgency, -place))[:most]
+    return tuple(every[place] for place in sorted(kept))
+
+
+def urgency_of(severity: FindingSeverity | None) -> int:
+    """The order of severities; unknown is the least."""
+    return _URGENCY[severity]

@@ -1,0 +1,252 @@
+"""The notifier: follows the loop in a thread of its own, and sends what is to be reported to each target.
+
+It only reads the loop's state, so it delays no cycle. Each try of a message runs in a thread of its own: a target that
+hangs holds up no other one, and has one try at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple, Protocol, Self
+
+import structlog
+
+from agent.errors import NOTIFICATIONS, RackwiseError, thread
+from agent.notify.changes import NotificationState, after_cycle, after_silence, facts_of
+from agent.notify.notification import EventNotification, NotifyMessage, NotifyTarget, TargetAnswer, composed
+from agent.notify.outbox import OpenMessage, OutboxLimits, TargetOutbox, accepted, due, queued, refused
+from agent.values.clock import Clock
+from agent.values.cycle import Cycle
+from agent.values.journal import JournalState
+
+TICK_S = 0.5
+TRY_S = 30.0
+"""A try without an answer by then has failed; the next one begins after the former has ended."""
+CLOSE_S = 1.0
+"""Time for the last messages when the agent ends."""
+OUTCOMES = ("sent", "retried", "given_up", "dropped")
+
+
+class LoopView(NamedTuple):
+    """The loop at one instant, as far as notifications need it."""
+
+    cycle: Cycle | None
+    planned: Cycle | None
+    """The newest planning."""
+    silent_since_ms: int
+    """Monotonic time of the last cycle that succeeded, or of the start."""
+    failure: str = ""
+    """The sentence of the last failure, while no cycle has succeeded since."""
+    journal: Callable[[], JournalState | None] = lambda: None
+    """Reads the journal's state; None where this agent does not lead. May raise RackwiseError."""
+    stopping: bool = False
+
+
+class MessageService(Protocol):
+    """A target's service."""
+
+    @property
+    def most_chars(self) -> int:
+        """Characters of a message's body that it takes."""
+
+    def send(self, message: NotifyMessage) -> TargetAnswer:
+        """Send a message. Raises nothing."""
+
+
+class NotifierPace(NamedTuple):
+    """Bounds in time, and the page's address."""
+
+    limits: OutboxLimits
+    blind_after_ms: int
+    page: str | None = None
+    tick_s: float = TICK_S
+    try_s: float = TRY_S
+
+
+@dataclass(slots=True)
+class TargetLane:
+    """A target with its outbox, and the try that is under way."""
+
+    target: NotifyTarget
+    service: MessageService
+    outbox: TargetOutbox = field(default_factory=TargetOutbox)
+    attempt: threading.Thread | None = None
+    began: float = 0.0
+    answer: TargetAnswer | None = None
+    late: bool = False
+    """The try that is under way counts as failed already."""
+    works: bool | None = None
+
+
+class AgentNotifier:
+    """Sends from `start` to `stop`; a context manager."""
+
+    def __init__(
+        self,
+        targets: Iterable[tuple[NotifyTarget, MessageService]],
+        *,
+        view: Callable[[], LoopView],
+        pace: NotifierPace,
+        clock: Clock,
+        report: Callable[[Mapping[str, int]], None] = lambda _: None,
+    ) -> None:
+        """``view`` reads the loop, from the notifier's thread; ``report`` gets the counts by outcome."""
+        self._lanes = tuple(TargetLane(target, service) for target, service in targets)
+        self._view = view
+        self._pace = pace
+        self._clock = clock
+        self._report = report
+        self._state = NotificationState()
+        self._cycle: Cycle | None = None
+        self._planned: Cycle | None = None
+        self._cluster = "an unknown cluster"
+        self._counts: Counter[str] = Counter(dict.fromkeys(OUTCOMES, 0))
+        self._fault = ""
+        self._ends = False
+        self._stop = threading.Event()
+        self._log = structlog.get_logger("rackwise")
+        self._thread = thread(NOTIFICATIONS, self._run)
+        report(dict(self._counts))
+
+    def start(self) -> Self:
+        """Begin to follow the loop."""
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Send what waits, once, within `CLOSE_S`; then end."""
+        self._stop.set()
+        self._thread.join(CLOSE_S * 1.5)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        while not self._ends and not self._stop.wait(self._pace.tick_s):
+            self._guarded(self.step)
+        self._guarded(partial(self.step, closing=True))
+        until = time.monotonic() + CLOSE_S
+        while any(lane.attempt is not None for lane in self._lanes) and time.monotonic() < until:
+            time.sleep(min(0.02, self._pace.tick_s))
+            self._guarded(self._collect)
+
+    def _guarded(self, step: Callable[[], None]) -> None:
+        """A fault is logged when it is new, by its type: its text may hold what a target's address holds."""
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001 notifications must outlast a fault of one step
+            fault = type(error).__name__
+            if fault != self._fault:
+                sentence = f"a step of notifications failed: internal error of rackwise ({fault}); report it"
+                self._log.error("notify_failed", error=fault, sentence=sentence)
+            self._fault = fault
+        else:
+            self._fault = ""
+
+    def step(self, *, closing: bool = False) -> None:
+        """Read the loop, queue what is new, and begin the tries that are due."""
+        self._collect()
+        events = self._events()
+        now_ms = self._clock().monotonic_ms
+        for lane in self._lanes:
+            wanted = tuple(one for one in events if lane.target.gets(one))
+            lane.outbox, dropped = queued(lane.outbox, wanted, now_ms)
+            self._count("dropped", dropped)
+            if lane.attempt is None:
+                lane.outbox, message = due(lane.outbox, self._pace.limits, now_ms, closing=closing)
+                if message is not None:
+                    self._begin(lane, message)
+
+    def _events(self) -> tuple[EventNotification, ...]:
+        view, now = self._view(), self._clock()
+        self._ends = view.stopping  # what waits is sent while the agent closes the rest
+        events: tuple[EventNotification, ...] = ()
+        cycle = view.cycle
+        if cycle is not None and cycle is not self._cycle:
+            planning = view.planned if view.planned is not self._planned else None
+            self._cycle, self._planned, self._cluster = cycle, view.planned, cycle.snapshot.cluster_id
+            facts = facts_of(cycle, journal=_journal(view, cycle), planning=planning)
+            self._state, events = after_cycle(self._state, facts, self._pace.blind_after_ms)
+        self._state, silent = after_silence(
+            self._state,
+            silent_ms=now.monotonic_ms - view.silent_since_ms,
+            blind_after_ms=self._pace.blind_after_ms,
+            why=view.failure,
+            at_ms=now.wall_ms,
+        )
+        return (*events, *silent)
+
+    def _begin(self, lane: TargetLane, message: OpenMessage) -> None:
+        written = composed(
+            message.notifications,
+            cluster=self._cluster,
+            page=self._pace.page,
+            left_out=message.left_out,
+            most_chars=lane.service.most_chars,
+        )
+
+        def attempt() -> None:
+            lane.answer = lane.service.send(written)
+
+        lane.answer, lane.late, lane.began = None, False, time.monotonic()
+        lane.attempt = thread(NOTIFICATIONS, attempt, lane.target.name)
+        lane.attempt.start()
+
+    def _collect(self) -> None:
+        """The answers of tries that have ended, and those that came too late."""
+        for lane in self._lanes:
+            if lane.attempt is None:
+                continue
+            if not lane.attempt.is_alive():
+                lane.attempt = None
+                answer = lane.answer or TargetAnswer(accepted=False, sentence="not sent: internal error of rackwise")
+                if not lane.late or answer.accepted:
+                    self._answered(lane, answer)
+            elif not lane.late and time.monotonic() - lane.began > self._pace.try_s:
+                lane.late = True
+                self._answered(lane, TargetAnswer(accepted=False, sentence="not accepted: no answer in time"))
+
+    def _answered(self, lane: TargetLane, answer: TargetAnswer) -> None:
+        if answer.accepted:
+            lane.outbox = accepted(lane.outbox)
+            self._count("sent", 1)
+        else:
+            lane.outbox, given_up = refused(lane.outbox, self._pace.limits, self._clock().monotonic_ms)
+            self._count("given_up" if given_up else "retried", 1)
+        self._log_change(lane, answer)
+
+    def _log_change(self, lane: TargetLane, answer: TargetAnswer) -> None:
+        """One event when a target stops to accept, and one when it accepts again; not one for each try."""
+        if answer.accepted is not lane.works:
+            about = f"target {lane.target.name} of notifications"
+            if not answer.accepted:
+                sentence = f"{about}: {answer.sentence}; messages are tried again"
+                self._log.warning("notify_target", target=lane.target.name, accepts=False, sentence=sentence)
+            elif lane.works is False:
+                self._log.info(
+                    "notify_target", target=lane.target.name, accepts=True, sentence=f"{about}: accepts again"
+                )
+        lane.works = answer.accepted
+
+    def _count(self, outcome: str, number: int) -> None:
+        if number:
+            self._counts[outcome] += number
+            self._report(dict(self._counts))
+
+
+def _journal(view: LoopView, cycle: Cycle) -> JournalState | None:
+    """The journal's state for a leader; None while it is in doubt, which the loop reports itself."""
+    if cycle.acting is None or not cycle.acting.leads:
+        return None
+    try:
+        return view.journal()
+    except RackwiseError:
+        return None

@@ -1,0 +1,1 @@
+"""Access to pages and API: who asks, with which role, and which requests are refused."""

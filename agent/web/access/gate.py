@@ -1,0 +1,183 @@
+"""What decides about access, made once from the settings: tokens, sessions, issuer, proxies, form tokens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import structlog
+from starlette.requests import Request
+
+from agent.act.own_files import read_key_file, reason_of
+from agent.errors import ConfigError
+from agent.values.clock import Clock, system_clock
+from agent.web.access.ambient import TrustedNetworks, certified, is_from, proxied, trusted_networks
+from agent.web.access.attempts import FailedSignIns
+from agent.web.access.person import NO_ONE, VIEWER, SignedInPerson
+from agent.web.access.refusals import AccessRefused
+from agent.web.access.request_checks import cookie_of, own_origins
+from agent.web.access.sessions import FormTokens, SessionStore
+from agent.web.access.token_file import TokenDirectory
+from config.http_settings import HttpSettings
+
+if TYPE_CHECKING:
+    from agent.web.access.oidc import OidcProvider
+
+_BEARER = "bearer "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessGate:
+    """Everything that a request is judged by."""
+
+    settings: HttpSettings
+    tokens: TokenDirectory | None
+    oidc: OidcProvider | None
+    sessions: SessionStore
+    proxies: TrustedNetworks
+    clock: Clock
+    forms: FormTokens = field(default_factory=FormTokens)
+    failures: FailedSignIns = field(default_factory=FailedSignIns)
+    now_s: Callable[[], float] = time.time
+
+    @property
+    def secure(self) -> bool:
+        """Whether browsers reach it over TLS only, so that cookies may say so."""
+        return self.settings.tls.cert_file is not None or (self.settings.url or "").startswith("https:")
+
+    @property
+    def session_cookie(self) -> str:
+        """The name of a session's cookie; with the port, as cookies do not tell ports of a host apart."""
+        return self._cookie("rackwise")
+
+    @property
+    def visitor_cookie(self) -> str:
+        """The name of the cookie that ties a form to a browser without a session."""
+        return self._cookie("rackwise-form")
+
+    @property
+    def state_cookie(self) -> str:
+        """The name of the cookie that ties a sign-in at the issuer to the browser that began it."""
+        return self._cookie("rackwise-oidc")
+
+    def identify(self, request: Request) -> SignedInPerson:
+        """Who sent it. Raises AccessRefused for a claim that does not hold, which is never taken for no claim."""
+        if "authorization" in request.headers:
+            return self._bearer(request)
+        if (person := self._of_session(request)) is not None:
+            return person
+        person = proxied(request, self.settings.auth.proxy, self.proxies)
+        person = person or certified(request.scope, self.settings.auth.certificates, self.now_s())
+        return person or (NO_ONE if self.settings.auth.is_set else VIEWER)
+
+    def by_token(self, request: Request, token: str, name: str = "") -> tuple[SignedInPerson, str]:
+        """The person with a token, and its credential. ``name``: who it claims to be. Raises AccessRefused."""
+        address = address_of(request)
+        if (wait_s := self.failures.wait_s(address, name)) > 0:
+            raise AccessRefused(
+                429,
+                "Too many sign-ins have failed",
+                todo=f"Try again in {wait_s} s.",
+                headers={"retry-after": str(wait_s)},
+            )
+        entry = None if self.tokens is None else self.tokens.entry_of(token, self.clock().wall_ms)
+        if entry is None or (name and entry.name != name):
+            self.failures.failed(address, name)
+            structlog.get_logger("rackwise").warning(
+                "sign_in_failed", address=address, sentence=f"a sign-in from {address} failed: the token is not known"
+            )
+            problem = None if self.tokens is None else self.tokens.problem
+            why = "the server cannot read its file of tokens" if problem else "the token is not known, or has expired"
+            raise AccessRefused(401, "The token does not count", why=why, todo="Make one with: rackwise token new NAME")
+        self.failures.succeeded(name or entry.name)
+        return entry.person, entry.hashed
+
+    def origins(self, request: Request) -> tuple[str, ...]:
+        """Origins of this server's own pages."""
+        return own_origins(request, self.settings.url, through_proxy=is_from(request.scope, self.proxies))
+
+    def browser_cookie(self, request: Request) -> str:
+        """The cookie that a browser's forms are tied to: its session, else that of a visitor; empty for none.
+
+        A session's cookie counts only while there is that session: a browser holds any other that it was given.
+        """
+        own: str = getattr(request.state, "session", "")
+        return own or cookie_of(request, self.visitor_cookie)
+
+    def _bearer(self, request: Request) -> SignedInPerson:
+        value = request.headers["authorization"]
+        if value[: len(_BEARER)].lower() != _BEARER:
+            raise AccessRefused(401, "Only Authorization: Bearer is known")
+        person, _ = self.by_token(request, value[len(_BEARER) :].strip())
+        return person
+
+    def _of_session(self, request: Request) -> SignedInPerson | None:
+        cookie = cookie_of(request, self.session_cookie)
+        session = self.sessions.find(cookie, self.clock().monotonic_ms) if cookie else None
+        if session is None:
+            return None
+        request.state.session = cookie
+        if not session.credential:
+            return session.person
+        entry = None if self.tokens is None else self.tokens.still(session.credential, self.clock().wall_ms)
+        if entry is None:  # the token was taken back, or has expired
+            self.sessions.end(cookie)
+            request.state.session = ""
+            return None
+        return entry.person
+
+    def _cookie(self, name: str) -> str:
+        return f"{'__Host-' if self.secure else ''}{name}-{self.settings.port}"
+
+
+def make_gate(settings: HttpSettings, clock: Clock = system_clock) -> AccessGate:
+    """The gate of a server. Raises ConfigError for a file that cannot be used."""
+    auth = settings.auth
+    oidc = None
+    if auth.oidc.issuer is not None:
+        from agent.web.access.oidc import OidcProvider as Provider  # noqa: PLC0415 slow to import, and seldom set
+
+        oidc = Provider(auth.oidc, client_secret(settings), settings.url or "")
+    return AccessGate(
+        settings=settings,
+        tokens=None if auth.tokens_file is None else TokenDirectory(Path(auth.tokens_file)),
+        oidc=oidc,
+        sessions=SessionStore(idle_ms=auth.session_idle_ms, max_ms=auth.session_max_ms),
+        proxies=trusted_networks(auth.proxy.networks),
+        clock=clock,
+    )
+
+
+def client_secret(settings: HttpSettings) -> str | None:
+    """The client's secret at the issuer; None for a public client. Raises ConfigError."""
+    oidc = settings.auth.oidc
+    if oidc.client_secret_file is None:
+        return oidc.client_secret
+    try:
+        lines = read_key_file(Path(oidc.client_secret_file))
+    except OSError as error:
+        lines, why = (), reason_of(error)
+    else:
+        why = f"it has {len(lines)} lines, and one is expected"
+    if len(lines) != 1:
+        raise ConfigError(
+            f"http.auth.oidc.client_secret_file: {oidc.client_secret_file} has no secret that can be used",
+            why=why,
+            todo="Write the client's secret into it on one line, and: chmod 600 FILE",
+        )
+    return lines[0]
+
+
+def hosts_of(settings: HttpSettings) -> tuple[str, ...]:
+    """Accepted Host headers, without ports."""
+    own = urlsplit(settings.url).hostname if settings.url else None
+    return (*settings.allowed_hosts, own) if own else settings.allowed_hosts
+
+
+def address_of(request: Request) -> str:
+    """The address of the client, for bounds and the log."""
+    return request.client.host if request.client is not None else ""

@@ -1,0 +1,170 @@
+"""Checks of a request before anyone looks at who sent it: origin, fetch metadata, headers sent twice, body.
+
+Sources: Fetch (Origin, ``Sec-Fetch-*``), RFC 6265 (cookies). Nothing here knows people.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+from starlette.types import Message, Receive
+
+from agent.web.access.refusals import AccessRefused
+
+SAFE = frozenset(("GET", "HEAD"))
+"""Methods that change nothing."""
+METHODS = SAFE | {"POST"}
+MOST_HEAD = 16_384
+"""Bytes of all headers."""
+MOST_BODY = 65_536
+"""Bytes of a body."""
+BODY_S = 5.0
+"""A whole body must come within this time."""
+MOST_FIELDS = 100
+JSON, FORM = "application/json", "application/x-www-form-urlencoded"
+_ONCE = ("authorization", "origin", "content-type", "sec-fetch-site", "x-csrf-token")
+_EMBEDDED = frozenset(("iframe", "frame", "object", "embed"))
+
+
+def check_headers(request: Request) -> None:
+    """Checks the method, and that no header has two meanings. Raises AccessRefused."""
+    if request.method not in METHODS:
+        raise AccessRefused(
+            405,
+            f"{request.method} is no method of this server",
+            todo="Use one of the methods that the Allow header names.",
+            headers={"allow": "GET, HEAD, POST"},
+        )
+    if sum(len(name) + len(value) for name, value in request.scope["headers"]) > MOST_HEAD:
+        raise AccessRefused(431, f"the headers have more than {MOST_HEAD:,} bytes")
+    for name in _ONCE:
+        if len(request.headers.getlist(name)) > 1:
+            raise AccessRefused(400, f"the header {name} is sent more than once")
+    if "transfer-encoding" in request.headers and "content-length" in request.headers:
+        # A proxy in front may go by the other one, and take the rest for the next person's request.
+        raise AccessRefused(400, "the body has two lengths", headers={"connection": "close"})
+
+
+def check_origin(request: Request, origins: Sequence[str]) -> None:
+    """Lets a page of another site do no more than link to here. Raises AccessRefused."""
+    site = request.headers.get("sec-fetch-site", "")
+    foreign = site not in ("", "same-origin", "none")
+    if request.method in SAFE:
+        link = request.headers.get("sec-fetch-mode") == "navigate" and not _is_embedded(request)
+        if foreign and not link:
+            raise _from_elsewhere()
+        return
+    origin = request.headers.get("origin")
+    if foreign or (origin is not None and origin.lower() not in origins):
+        raise _from_elsewhere()
+
+
+def own_origins(request: Request, url: str | None, *, through_proxy: bool) -> tuple[str, ...]:
+    """Origins of the pages of this server, as browsers write them; the Host header was checked before."""
+    host = request.headers.get("host", "").lower()
+    schemes = {request.url.scheme, "https"} if through_proxy else {request.url.scheme}
+    return (*(f"{scheme}://{host}" for scheme in sorted(schemes)), *([url] if url else []))
+
+
+def is_browser(request: Request) -> bool:
+    """Whether a browser sent it, as far as that can be seen: programs send neither."""
+    return any(name in request.headers for name in ("origin", "sec-fetch-site", "sec-fetch-mode", "cookie"))
+
+
+def media_type(request: Request) -> str:
+    """The type of the body without its parameters; empty for none."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def read_body(request: Request, receive: Receive) -> bytes:
+    """The whole body. Raises AccessRefused for types other than JSON and forms, and what is too large or too slow."""
+    length = request.headers.get("content-length", "")
+    if length.isdigit() and int(length[:12]) > MOST_BODY:
+        raise _too_large()
+    try:
+        async with asyncio.timeout(BODY_S):
+            body = await _received(receive)
+    except TimeoutError:
+        raise AccessRefused(
+            408, f"the body did not come within {BODY_S:.0f} s", headers={"connection": "close"}
+        ) from None
+    if media_type(request) not in ((JSON, FORM) if body else (JSON, FORM, "")):
+        raise AccessRefused(415, f"only {JSON} and {FORM} are read")
+    return body
+
+
+async def _received(receive: Receive) -> bytes:
+    body = b""
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise AccessRefused(400, "the client hung up")
+        body += bytes(message.get("body", b""))
+        if len(body) > MOST_BODY:
+            raise _too_large()
+        if not message.get("more_body", False):
+            return body
+
+
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """A `receive` that gives the body once more, then what comes after it."""
+    waiting = True
+
+    async def again() -> Message:
+        nonlocal waiting
+        if waiting:
+            waiting = False
+            return {"type": "http.request", "body": body, "more_body": False}
+        return await receive()
+
+    return again
+
+
+def form_fields(request: Request, body: bytes) -> dict[str, str]:
+    """The fields of a form, each once; empty where the body is none. Raises AccessRefused for a field sent twice."""
+    if media_type(request) != FORM:
+        return {}
+    try:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
+    except ValueError:
+        raise AccessRefused(400, "the form cannot be read") from None
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise AccessRefused(400, "a field of the form is sent twice")
+    return fields
+
+
+def cookie_of(request: Request, name: str) -> str:
+    """The value of one cookie; empty for none. Raises AccessRefused for one sent twice: another site set one."""
+    pairs = [pair.strip() for header in request.headers.getlist("cookie") for pair in header.split(";")]
+    values = [value for key, _, value in (pair.partition("=") for pair in pairs) if key == name]
+    if len(values) > 1:
+        raise AccessRefused(400, "the session cookie is sent twice", todo="Delete the cookies of this host.")
+    return values[0] if values else ""
+
+
+def local_path(text: str) -> str:
+    """Where to go on after signing in: a path of this server, else the overview."""
+    plain = text.isascii() and text.isprintable() and not set(text) & set("\\<>\"' ")
+    if not plain or len(text) > 1_000 or not text.startswith("/") or text.startswith(("//", "/sign-")):
+        return "/"
+    return text
+
+
+def _is_embedded(request: Request) -> bool:
+    return request.headers.get("sec-fetch-dest", "") in _EMBEDDED
+
+
+def _from_elsewhere() -> AccessRefused:
+    return AccessRefused(
+        403,
+        "The request comes from a page of another site",
+        todo="Open the page of rackwise itself; behind a proxy set http.url to the URL that people open.",
+    )
+
+
+def _too_large() -> AccessRefused:
+    return AccessRefused(413, f"the body has more than {MOST_BODY:,} bytes", headers={"connection": "close"})

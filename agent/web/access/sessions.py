@@ -1,0 +1,109 @@
+"""Sessions of signed-in people, kept in the server: a cookie holds a random name of one and nothing else.
+
+Invariants: a session's cookie is made at sign-in and never taken from a request, so none can be fixed beforehand. Each
+has an idle and an absolute end. A person has at most `MOST_EACH`, all together `MOST`; the one unused for longest goes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+import threading
+from collections import OrderedDict
+from typing import NamedTuple
+
+from agent.web.access.person import SignedInPerson
+
+MOST = 1_000
+MOST_EACH = 20
+_COOKIE_CHARS = 43
+"""Of 32 random bytes in base64."""
+
+
+class WebSession(NamedTuple):
+    """One sign-in of a person in one browser."""
+
+    person: SignedInPerson
+    credential: str
+    """Hash of the token entry that it rests on; empty for a sign-in elsewhere."""
+    began_ms: int
+    """Milliseconds of a clock that does not jump, as are the others."""
+    used_ms: int
+
+
+class SessionStore:
+    """All sessions; callable from any thread."""
+
+    def __init__(self, *, idle_ms: int, max_ms: int) -> None:
+        self._idle_ms = idle_ms
+        self._max_ms = max_ms
+        self._lock = threading.Lock()
+        self._sessions: OrderedDict[bytes, WebSession] = OrderedDict()
+        """Hash of a cookie -> its session; the latest used last."""
+
+    def begin(self, person: SignedInPerson, credential: str, now_ms: int) -> str:
+        """A new session; the value of its cookie."""
+        cookie = secrets.token_urlsafe(32)
+        with self._lock:
+            self._drop_old(now_ms)
+            own = [key for key, one in self._sessions.items() if one.person.name == person.name]
+            for key in own[: max(0, len(own) - MOST_EACH + 1)]:
+                del self._sessions[key]
+            while len(self._sessions) >= MOST:
+                self._sessions.popitem(last=False)
+            self._sessions[_key(cookie)] = WebSession(person, credential, now_ms, now_ms)
+        return cookie
+
+    def find(self, cookie: str, now_ms: int) -> WebSession | None:
+        """The session of a cookie, used now; None where there is none, or it has ended."""
+        if len(cookie) != _COOKIE_CHARS or not cookie.isascii():
+            return None
+        key = _key(cookie)
+        with self._lock:
+            found = self._sessions.pop(key, None)
+            if found is None or self._is_over(found, now_ms):
+                return None
+            self._sessions[key] = found = found._replace(used_ms=now_ms)
+            return found
+
+    def end(self, cookie: str) -> None:
+        """Sign out; of an unknown cookie it does nothing."""
+        with self._lock:
+            self._sessions.pop(_key(cookie), None)
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._sessions)
+
+    def _is_over(self, session: WebSession, now_ms: int) -> bool:
+        return now_ms - session.used_ms >= self._idle_ms or now_ms - session.began_ms >= self._max_ms
+
+    def _drop_old(self, now_ms: int) -> None:
+        for key in [key for key, one in self._sessions.items() if self._is_over(one, now_ms)]:
+            del self._sessions[key]
+
+
+def _key(cookie: str) -> bytes:
+    return hashlib.sha256(cookie.encode()).digest()
+
+
+class FormTokens:
+    """CSRF tokens: an HMAC over the browser's cookie and the person, which no page of another site can make.
+
+    By a key of this process: a form that was loaded before a restart is loaded again.
+    """
+
+    def __init__(self) -> None:
+        self._key = os.urandom(32)
+
+    def of(self, cookie: str, person: SignedInPerson) -> str:
+        """The token for forms that this browser is shown while this person is signed in."""
+        text = f"{cookie}\0{person.via.value}\0{person.name}"
+        return hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()
+
+    def holds(self, token: str, cookie: str, person: SignedInPerson) -> bool:
+        """Whether that is the token."""
+        return bool(cookie) and token.isascii() and hmac.compare_digest(token, self.of(cookie, person))

@@ -1,0 +1,108 @@
+"""Templates of the page: values are escaped and made harmless; an unknown one reads ``unknown``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from agent.money.traffic import bytes_between, bytes_words, usd_between, usd_words
+from agent.values.number_format import counted, lasted, sized, usd
+from agent.web.page.assets import asset_url
+from config.foreign_text import shortened
+
+TEMPLATES = Path(__file__).with_name("templates")
+UNKNOWN = Markup('<span class="unknown">unknown</span>')
+_NAME_SHOWN = 64
+_LEAST_ROOM = 32
+"""Below this the number of characters that are left out would be most of what is shown."""
+
+
+@cache
+def environment() -> Environment:
+    """The templates with their filters; made once."""
+    made = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalized,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters.update(
+        rate=lambda value: _or_unknown(bytes_words(value)),
+        dollars=lambda value: _or_unknown(usd_words(value)),
+        size=lambda value: _or_unknown(None if value is None else sized(value)),
+        count=lambda value: _or_unknown(None if value is None else f"{value:,}"),
+        percent=lambda value: _or_unknown(None if value is None else percent(value)),
+        lasted=lambda value: _or_unknown(None if value is None else lasted(value)),
+        name=lambda value: _or_unknown(None if value is None else short_name(value)),
+        counted=counted,
+        utc=utc_words,
+        usd=usd,
+    )
+    made.globals.update(
+        address=address,
+        asset_url=asset_url,
+        rate_between=lambda low, high: _or_unknown(bytes_between(low, high)),
+        dollars_between=lambda low, high: _or_unknown(usd_between(low, high)),
+    )
+    return made
+
+
+def percent(share: float) -> str:
+    """``58 %``; below one and above 99 per cent one digit more, as 0 and 100 are exact."""
+    value = 100 * share
+    if 0 < value < 1 or 99 < value < 100:
+        return f"{min(max(value, 0.1), 99.9):.1f} %"
+    return f"{value:.0f} %"
+
+
+def utc_words(epoch_ms: float) -> str:
+    """``2026-11-24 03:20:00 UTC`` of epoch milliseconds."""
+    try:
+        return datetime.fromtimestamp(epoch_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (OverflowError, OSError, ValueError):
+        return f"{epoch_ms:.0f} ms since 1970"
+
+
+def short_name(text: object, room: int = _NAME_SHOWN) -> str:
+    """A foreign name on one line, without its middle where it is longer than ``room``."""
+    shown = shortened(str(text), run=max(room, _LEAST_ROOM))
+    return shown if len(shown) <= room else f"{shown[: room - 1]}…"
+
+
+def address(path: str, **values: object) -> Markup:
+    """A path of the page with its query, escaped and never cut; values that are None or empty are left out."""
+    return Markup(path) + query(values)  # noqa: S704 (paths are this package's own)
+
+
+def query(values: Mapping[str, object]) -> Markup:
+    """A query string with its question mark, in the same way."""
+    left = {key: value for key, value in values.items() if value is not None and value != ""}
+    return escape(f"?{urlencode(left, errors='surrogatepass')}") if left else Markup()
+
+
+def rendered(template: str, **values: Any) -> Markup:
+    """The template with its values. Raises jinja2.UndefinedError for one that is missing."""
+    return Markup(environment().get_template(template).render(**values))  # noqa: S704 (the template escapes)
+
+
+def _finalized(value: object) -> object:
+    """What a template prints: foreign text made harmless, None as ``unknown``."""
+    if isinstance(value, Markup):
+        return value
+    if value is None:
+        return "unknown"
+    return shortened(value) if isinstance(value, str) else value
+
+
+def _or_unknown(words: str | None) -> Markup:
+    return UNKNOWN if words is None else escape(words)

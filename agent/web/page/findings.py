@@ -1,0 +1,113 @@
+"""The findings: each with its evidence, since when it is there, and what mends it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from agent.simulate.evaluation import StageEvaluation
+from agent.values.finding import Finding
+from agent.values.number_format import lasted
+from agent.web.page.environment import rendered
+from agent.web.page.links import proposal_link, subject_link
+from agent.web.page.page_documents import FindingRemedy, remedies, shared_findings
+from agent.web.page.page_request import PageRequest, PageView
+from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource
+
+_SEVERITIES = ("critical", "warning", "info")
+_RANK = {name: rank for rank, name in enumerate(_SEVERITIES)}
+
+
+def findings_view(asked: PageRequest) -> Response:
+    """The view; with ``id`` the one finding."""
+    rows = shared_findings(asked)
+    wanted = asked.query.get("id")
+    if wanted is not None:
+        rows = [row for row in rows if row["id"] == wanted]
+        if not rows:
+            return asked.problem(
+                404,
+                "No such finding",
+                "The last look has no finding with this id.",
+                "It has ended, or its subject was not seen. The list of findings has what there is now.",
+            )
+    return asked.page(
+        "findings.html",
+        "Findings",
+        tables=(_table(asked, rows, is_one=wanted is not None),),
+        is_one=wanted is not None,
+        gaps=bool(asked.look.snapshot.gaps),
+    )
+
+
+def _table(asked: PageRequest, rows: list[Any], *, is_one: bool) -> TableSource:
+    look = asked.look
+    by_id = asked.made("findings by id", lambda fresh: {one.id: one for one in fresh.detection.findings})
+    kinds = sorted({row["subject"].partition("/")[0] for row in rows})
+
+    def remedy(row: TableRow) -> TableCell:
+        return TableCell(_remedy(by_id.get(row["id"]), look), tone="wide")
+
+    return TableSource(
+        title="Findings",
+        unit="finding",
+        rows=rows,
+        columns=(
+            TableColumn("severity", "Severity", _severity, lambda row: _RANK[row["severity"]]),
+            TableColumn(
+                "subject",
+                "About",
+                lambda row: _subject(row, look),
+                lambda row: row["subject"],
+            ),
+            TableColumn("finding", "Finding", lambda row: _sentence(row, is_open=is_one), lambda row: row["sentence"]),
+            TableColumn(
+                "since",
+                "Since",
+                lambda row: TableCell(_age(row, look), hint="time since the first look that saw it"),
+                lambda row: row["since_ms"],
+                hint="time since the first look that saw it",
+            ),
+            TableColumn("mends", "What mends it", remedy),
+        ),
+        text=lambda row: f"{row['subject']} {row['finding']} {row['sentence']}",
+        choices=(
+            TableChoice("severity", "Severity", _SEVERITIES, lambda row: row["severity"]),
+            TableChoice("kind", "About", kinds, lambda row: row["subject"].partition("/")[0]),
+        ),
+        empty="No part of the cluster is unseen, and nothing was found."
+        if not look.snapshot.gaps
+        else "Nothing was found in what was seen; parts of the cluster were not seen.",
+        page_rows=25,
+        stacks=True,
+    )
+
+
+def _severity(row: TableRow) -> TableCell:
+    return TableCell(rendered("severity.html", word=row["severity"]))
+
+
+def _subject(row: TableRow, look: StageEvaluation) -> TableCell:
+    kind, _, name = row["subject"].partition("/")
+    is_there = kind != "group" or name in look.snapshot.groups
+    return TableCell(row["subject"], subject_link(kind, name) if is_there else None, tone="name")
+
+
+def _sentence(row: TableRow, *, is_open: bool) -> TableCell:
+    evidence = [(name.replace("_", " "), value) for name, value in row["evidence"].items()]
+    return TableCell(rendered("evidence.html", row=row, evidence=evidence, is_open=is_open), tone="wide")
+
+
+def _age(row: TableRow, look: StageEvaluation) -> Markup:
+    return rendered("since.html", ms=row["since_ms"], age=lasted(look.snapshot.taken_ms - row["since_ms"]))
+
+
+def _remedy(finding: Finding | None, look: StageEvaluation) -> Markup:
+    remedy = FindingRemedy((), ()) if finding is None else remedies(look, [finding])[finding.id]
+    links = [(f"{kind} {proposal_id}", proposal_link(proposal_id)) for proposal_id, kind in remedy.proposals]
+    return rendered("remedy.html", remedy=remedy, links=links, held=finding is not None and finding.held)
+
+
+VIEWS = (PageView("/findings", findings_view),)

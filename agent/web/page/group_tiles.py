@@ -1,0 +1,251 @@
+"""A group's partitions or tasks as tiles by rack and reader: now, by its own assignor, and at the optimum."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from agent.plan.gain_thresholds import assessed_locality
+from agent.values.assessment import UNKNOWN, Assessment, GroupLocality
+from agent.values.memo import Memo
+from agent.values.number_format import counted
+from agent.values.plan import PredictedAssignment, Prediction
+from agent.values.snapshot import (
+    ConsumerGroup,
+    Member,
+    RackState,
+    ReaderGroup,
+    Snapshot,
+    StreamsGroup,
+    StreamsProcess,
+    TaskRole,
+)
+from agent.web.page.environment import short_name
+from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
+
+MOST_TILES = 360
+"""Tiles of one column; the table below has every partition or task."""
+_KEYS = 12
+"""Colours of racks; further racks have letters alone."""
+
+
+class RackKey(NamedTuple):
+    """The sign of a rack: a letter, and a colour of the style sheet."""
+
+    rack: str
+    letter: str
+    colour: int | None
+
+
+class TileShown(NamedTuple):
+    """A partition or a copy of a task at a reader."""
+
+    words: str
+    state: str
+    """``local``, ``crossing`` or ``unknown`` by Kafka's measure; ``standby`` and ``warmup`` copies read no source."""
+    key: RackKey | None
+    """The rack of its leader; None where it is unknown or, for a task of several partitions, not the same."""
+    hint: str
+
+
+class ReaderTiles(NamedTuple):
+    """A member or process with what it has."""
+
+    name: str
+    tiles: Sequence[TileShown]
+
+
+class RackTiles(NamedTuple):
+    """The readers of one rack."""
+
+    rack: str | None
+    """None: not known."""
+    key: RackKey | None
+    readers: Sequence[ReaderTiles]
+
+
+class ColumnShown(NamedTuple):
+    """One of the three columns."""
+
+    title: str
+    note: str
+    racks: Sequence[RackTiles]
+    left_out: int
+    why_not: str
+    """Why there is nothing to show; empty where there is."""
+
+
+Held = Mapping[str, Sequence[tuple[str, Any]]]
+"""Reader -> (role, partition or task); the role is active, standby or warmup."""
+
+
+class GroupTiles:
+    """The tiles of one group of a snapshot."""
+
+    def __init__(
+        self, group: ReaderGroup, assessment: Assessment | None, prediction: Prediction | None, snapshot: Snapshot
+    ) -> None:
+        self._group, self._assessment, self._prediction = group, assessment, prediction
+        self._locality: GroupLocality = assessed_locality(group, assessment, snapshot, Memo())
+        racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN}
+        topics = [snapshot.topics[name] for name in self._locality.masks]
+        self._leaders = {
+            state.id: racks.get(state.leader) if state.leader is not None else None
+            for topic in topics
+            for state in topic.partitions
+        }
+        names = sorted({name for name in racks.values() if name} | {r.rack.name for r in group.readers if r.rack.name})
+        self.keys = [_key(name, index) for index, name in enumerate(names)]
+        self._key_of = {key.rack: key for key in self.keys}
+        self._sources = _sources(group)
+        self._roles = {(copy.process_id, copy.task): copy.role for copy in snapshot.copies.get(group.id, ())}
+        self._many_topics = len(self._locality.masks) > 1
+
+    def columns(self) -> list[ColumnShown]:
+        """Now, by its own assignor, at the optimum."""
+        prediction, assessment = self._prediction, self._assessment
+        own = None if prediction is None else prediction.settled
+        why_own = (
+            "no prediction was asked for" if prediction is None else prediction.why_not and prediction.why_not.value
+        )
+        result = None if assessment is None else assessment.result
+        why_best = "it was not assessed" if assessment is None else assessment.why_not and assessment.why_not.value
+        name = (prediction.assignor if prediction is not None else None) or "its own assignor"
+        best = "" if result is None else "proven" if result.optimal else "the best that was found"
+        return [
+            self._column("Now", self._group.state, self._now(), "members are hidden while the group rebalances"),
+            self._column("Its own assignor", name, _predicted(own), str(why_own or "nothing is predicted")),
+            self._column("Optimum", best, _optimal(result), str(why_best or "there is no better assignment")),
+        ]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each partition or task: its reader now, by the own assignor and at the optimum."""
+        held = {"now": self._now(), "own": _predicted(self._prediction.settled if self._prediction else None)}
+        held["optimum"] = _optimal(self._assessment.result if self._assessment else None)
+        rows: dict[tuple[str, str], dict[str, Any]] = {}
+        for column, of in held.items():
+            for reader, items in (of or {}).items():
+                for role, item in items:
+                    row = rows.setdefault((str(item), role if role == "active" else "copy"), self._row(item, role))
+                    row[column] = ", ".join(filter(None, (row[column], reader)))
+        ordered = sorted(rows.values(), key=lambda row: (row["role"] != "active", row["order"]))
+        return [{name: value for name, value in row.items() if name != "order"} for row in ordered]
+
+    def rack_of(self, reader: str) -> str | None:
+        """The rack of a reader; None where it is not known."""
+        return next((one.rack.name for one in self._group.readers if one.id == reader), None)
+
+    def _row(self, item: Any, role: str) -> dict[str, Any]:
+        of = "active" if role == "active" else "standby or warm-up"
+        leader = self._leader(item)
+        return {
+            "name": str(item), "role": of, "leader_rack": leader, "now": None, "own": None, "optimum": None,
+            "order": tuple(item),
+        }  # fmt: skip
+
+    def _now(self) -> Held | None:
+        group = self._group
+        if isinstance(group, ConsumerGroup):
+            if all(member.assigned is None for member in group.members):
+                return None
+            return {m.id: [("active", partition) for partition in m.assigned or ()] for m in group.members}
+        if group.hidden:
+            return None
+        return {
+            p.id: [(self._role(p.id, *one), one[1]) for one in _roles(p.active, p.standby, p.warmup)]
+            for p in group.processes
+        }
+
+    def _role(self, process: str, role: str, task: TaskId) -> str:
+        """The classic protocol sends a warm-up as a standby; lags tell the two apart."""
+        return "warmup" if role == "standby" and self._roles.get((process, task)) is TaskRole.WARMUP else role
+
+    def _column(self, title: str, note: str, held: Held | None, why_not: str) -> ColumnShown:
+        if held is None:
+            return ColumnShown(title, note, (), 0, why_not)
+        total = sum(map(len, held.values()))
+        room = MOST_TILES
+        racks: dict[str | None, list[ReaderTiles]] = {}
+        for reader in self._group.readers:
+            items = held.get(reader.id, ())
+            tiles = [self._tile(role, item, reader) for role, item in items[: max(room, 0)]]
+            room -= len(items)
+            racks.setdefault(reader.rack.name, []).append(ReaderTiles(_reader_name(reader), tiles))
+        shown = [
+            RackTiles(name, self._key_of.get(name) if name else None, racks[name])
+            for name in sorted(racks, key=lambda name: (name is None, name or ""))
+        ]
+        return ColumnShown(title, note, shown, max(0, total - MOST_TILES), "")
+
+    def _tile(self, role: str, item: Any, reader: Member | StreamsProcess) -> TileShown:
+        leader = self._leader(item)
+        state = self._state(item, reader) if role == "active" else role
+        words = str(item) if isinstance(item, TaskId) or self._many_topics else str(item.partition)
+        where = f"leader in {leader}" if leader is not None else "leader in an unknown rack, or in several"
+        named = {"standby": "standby", "warmup": "warm-up"}.get(state, _STATES.get(state, state))
+        return TileShown(short_name(words, 16), state, self._key_of.get(leader or ""), f"{item}: {named}, {where}")
+
+    def _leader(self, item: Any) -> str | None:
+        found = {self._leaders.get(partition) for partition in self._partitions(item)}
+        return next(iter(found)) if len(found) == 1 else None
+
+    def _partitions(self, item: Any) -> Sequence[TopicPartition]:
+        return (item,) if isinstance(item, TopicPartition) else self._sources.get(item, ())
+
+    def _state(self, item: Any, reader: Member | StreamsProcess) -> str:
+        """By Kafka's measure: local where a replica of every partition is in the reader's rack."""
+        bit, states = self._locality.bits.reader(reader.rack), set()
+        for topic, number in self._partitions(item):
+            masks = self._locality.masks.get(topic)
+            mask = masks.kafka[number] if masks is not None and 0 <= number < len(masks.kafka) else UNKNOWN
+            states.add("local" if bit and mask & bit else "unknown" if not bit or mask & UNKNOWN else "crossing")
+        return "crossing" if "crossing" in states else "unknown" if "unknown" in states or not states else "local"
+
+
+_STATES = {"local": "read in the rack", "crossing": "read across racks", "unknown": "unknown whether read in the rack"}
+
+
+def _key(name: str, index: int) -> RackKey:
+    letter = chr(ord("A") + index) if index < 26 else f"{index + 1}"
+    return RackKey(name, letter, index if index < _KEYS else None)
+
+
+def _sources(group: ReaderGroup) -> Mapping[TaskId, tuple[TopicPartition, ...]]:
+    topology = group.topology if isinstance(group, StreamsGroup) else None
+    return {} if topology is None else {task.id: task.sources for task in topology.tasks}
+
+
+def _roles(active: Iterable[Any], standby: Iterable[Any], warmup: Iterable[Any] = ()) -> list[tuple[str, Any]]:
+    return [
+        *(("active", one) for one in active),
+        *(("standby", one) for one in standby),
+        *(("warmup", one) for one in warmup),
+    ]
+
+
+def _predicted(given: PredictedAssignment | None) -> Held | None:
+    if given is None:
+        return None
+    if not given.active:
+        return {reader: [("active", one) for one in reads] for reader, reads in given.reads.items()}
+    return {
+        reader: _roles(tasks, given.standby.get(reader, ()), given.warmup.get(reader, ()))
+        for reader, tasks in given.active.items()
+    }
+
+
+def _optimal(result: ConsumerResult | TaskResult | None) -> Held | None:
+    match result:
+        case ConsumerResult():
+            return {reader: [("active", one) for one in held] for reader, held in result.assignment.items()}
+        case TaskResult():
+            return {reader: _roles(of, result.standby.get(reader, ())) for reader, of in result.active.items()}
+        case _:
+            return None
+
+
+def _reader_name(reader: Member | StreamsProcess) -> str:
+    if isinstance(reader, Member):
+        return short_name(reader.client_id or reader.id, 40)
+    client = next(iter(reader.client_ids), reader.id)
+    return f"{short_name(client, 34)} · {counted(reader.capacity, 'thread')}"

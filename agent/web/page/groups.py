@@ -1,0 +1,169 @@
+"""The groups: a heat map of local reads by rack, with what crosses racks, its cost and the lag; costliest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from starlette.responses import Response
+
+from agent.money.traffic import bytes_between, usd_between
+from agent.simulate.evaluation import StageEvaluation
+from agent.values.snapshot import RackState, ReaderGroup
+from agent.web.page.environment import percent
+from agent.web.page.group_shares import RackShare, ShareLedger, level
+from agent.web.page.links import group_link
+from agent.web.page.look_documents import DocumentMaker
+from agent.web.page.page_documents import shared_groups
+from agent.web.page.page_request import PageRequest, PageView
+from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource
+
+MOST_RACKS = 8
+"""Racks with a column of their own; readers elsewhere are on the group's page."""
+_NOWHERE = "no rack known"
+
+
+def groups_view(asked: PageRequest) -> Response:
+    """The view."""
+    rows = shared_groups(asked)
+    racks = _racks(asked)
+    return asked.page(
+        "groups.html",
+        "Groups",
+        tables=(_table(asked, rows, racks[:MOST_RACKS]),),
+        racks_left_out=max(0, len(racks) - MOST_RACKS),
+    )
+
+
+def shared_ledger(of: DocumentMaker) -> ShareLedger:
+    """The shares of the look."""
+    return of.made("shares", lambda look: ShareLedger(look.snapshot))
+
+
+def _racks(asked: PageRequest) -> list[str]:
+    brokers = asked.look.snapshot.brokers
+    return sorted({b.rack.name for b in brokers if b.rack.state is RackState.KNOWN and b.rack.name is not None})
+
+
+def _table(asked: PageRequest, rows: Sequence[Any], racks: Sequence[str]) -> TableSource:
+    ledger = shared_ledger(asked)
+    kinds = sorted({row["kind"] for row in rows})
+    figures = (
+        ("local_share", "Local", _local, "reads inside the own rack"),
+        ("best_local_share", "At best", _best, "at the optimum"),
+        ("cross_rack_bytes_per_s", "Across racks", _bytes, ""),
+        ("usd_per_day", "$ a day", _usd, ""),
+        ("lag_records", "Lag", _lag, "records behind"),
+        ("max_task_lag_records", "Task lag", _task_lag, "the worst copy of a task's state, in records"),
+    )
+    columns = [
+        TableColumn("group", "Group", _name, _of("group")),
+        TableColumn("kind", "Kind", lambda row: TableCell(row["kind"], tone="quiet"), _of("kind")),
+        TableColumn("members", "Members", _members, _of("members"), is_number=True, falls=True),
+        *(_heat(rack, rack, ledger) for rack in racks),
+        *([_heat(None, _NOWHERE, ledger)] if asked.made("readers without a rack", _has_rackless) else []),
+        *(
+            TableColumn(name, title, cell, _of(name), is_number=True, hint=hint, falls="share" not in name)
+            for name, title, cell, hint in figures
+        ),
+    ]
+    return TableSource(
+        title="Reads inside the own rack",
+        unit="group",
+        rows=rows,
+        columns=columns,
+        text=lambda row: f"{row['group']} {row['kind']} {row['assignor'] or ''}",
+        choices=(TableChoice("kind", "Kind", kinds, lambda row: row["kind"]),),
+        empty="No group was seen, and some may be hidden." if asked.look.snapshot.gaps else "There are no groups.",
+    )
+
+
+def _has_rackless(look: StageEvaluation) -> bool:
+    """Whether some reader's rack is not known."""
+    groups = look.snapshot.groups.values()
+    readers = (reader for group in groups if isinstance(group, ReaderGroup) for reader in group.readers)
+    return any(reader.rack.state is not RackState.KNOWN for reader in readers)
+
+
+def _of(name: str) -> Any:
+    return lambda row: row[name]
+
+
+def _name(row: TableRow) -> TableCell:
+    return TableCell(row["group"], group_link(row["group"]), tone="name")
+
+
+def _members(row: TableRow) -> TableCell:
+    return TableCell(None if row["members"] is None else f"{row['members']:,}")
+
+
+def _heat(rack: str | None, title: str, ledger: ShareLedger) -> TableColumn:
+    """A column of the heat map; it is in CSV, and not sorted by: that would need the shares of every group."""
+
+    def cell(row: TableRow) -> TableCell:
+        return heat_cell(ledger.shares(row["group"]).get(rack))
+
+    def value(row: TableRow) -> float | None:
+        share = ledger.shares(row["group"]).get(rack)
+        return None if share is None or share.share is None else round(share.share, 4)
+
+    name = f"local_share_in_{rack}" if rack is not None else "local_share_without_rack"
+    return TableColumn(name, title, cell, value, is_number=True, is_sorted=False, hint=f"reads of members in {title}")
+
+
+def heat_cell(share: RackShare | None) -> TableCell:
+    """The share of local reads with its colour; hatched where it is unknown, a dash where nothing is read there."""
+    if share is None:
+        return TableCell("·", tone="heat none", hint="no reader in this rack")
+    hint = f"{share.local:,} of {share.total:,} reads are local"
+    if share.share is None:
+        return TableCell(
+            None, tone="heat is-unknown", hint=f"of {share.total:,} reads it is unknown whether they are local"
+        )
+    if share.unknown:
+        hint += f", of {share.unknown:,} it is unknown"
+        words = f"{100 * share.share:.0f} to {100 * share.most:.0f} %"
+        return TableCell(words, tone=f"heat s{level(share.share)} in-part", hint=hint)
+    return TableCell(percent(share.share), tone=f"heat s{level(share.share)}", hint=hint)
+
+
+def _local(row: TableRow) -> TableCell:
+    if row["local_share"] is None:
+        return TableCell(None, hint=row["not_assessed"] or "")
+    if row["unknown_share"]:
+        most = row["local_share"] + row["unknown_share"]
+        return TableCell(f"{100 * row['local_share']:.0f} to {100 * most:.0f} %", tone="strong")
+    return TableCell(percent(row["local_share"]), tone="strong")
+
+
+def _best(row: TableRow) -> TableCell:
+    best = row["best_local_share"]
+    least = "≥ " if row["unknown_share"] else ""
+    return TableCell(None if best is None else f"{least}{percent(best)}", hint=row["not_assessed"] or "")
+
+
+def _bytes(row: TableRow) -> TableCell:
+    return TableCell(bytes_between(row["cross_rack_bytes_per_s"], row["at_most_cross_rack_bytes_per_s"]))
+
+
+def _usd(row: TableRow) -> TableCell:
+    return TableCell(usd_between(row["usd_per_day"], row["at_most_usd_per_day"]))
+
+
+def _lag(row: TableRow) -> TableCell:
+    if row["lag_records"] is None:
+        return TableCell(None)
+    least = "≥ " if row["lag_unknown_partitions"] else ""
+    worst = row["lag_worst_partition"]
+    hint = f"worst: {worst}, {row['lag_worst_records']:,}" if worst is not None else ""
+    return TableCell(f"{least}{row['lag_records']:,}", hint=hint)
+
+
+def _task_lag(row: TableRow) -> TableCell:
+    if "streams" not in row["kind"]:
+        return TableCell("·", tone="none")
+    lag = row["max_task_lag_records"]
+    return TableCell(None if lag is None else f"{lag:,.0f}")
+
+
+VIEWS = (PageView("/groups", groups_view),)

@@ -1,0 +1,84 @@
+"""Documents of one look for the page, each made once; while those of a new look are made, the look before is shown."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from typing import Protocol, TypeVar, cast
+
+from agent.simulate.evaluation import StageEvaluation
+from agent.web.agent_view import AgentView, FinishedLook
+
+Made = TypeVar("Made")
+_MOST_MADE = 512
+"""Documents that are kept of one look; the least used ones are made again."""
+
+
+class DocumentMaker(Protocol):
+    """Anything that makes documents of one look."""
+
+    def made(self, key: Hashable, maker: Callable[[StageEvaluation], Made], /) -> Made:
+        """What ``maker`` makes of the look, made once per key."""
+
+
+class LookDocuments:
+    """The documents of one look, for any thread."""
+
+    def __init__(self, look: FinishedLook) -> None:
+        self.look = look
+        self._lock = threading.RLock()
+        self._made: OrderedDict[Hashable, object] = OrderedDict()
+
+    def made(self, key: Hashable, maker: Callable[[StageEvaluation], Made], /) -> Made:
+        """What ``maker`` makes of the look, made once per key; ``key`` names all else that it depends on."""
+        with self._lock:
+            if key not in self._made:
+                self._made[key] = maker(self.look.evaluation)
+                if len(self._made) > _MOST_MADE:
+                    self._made.popitem(last=False)
+            self._made.move_to_end(key)
+            return cast("Made", self._made[key])
+
+
+Preparation = Callable[[LookDocuments], object]
+"""Makes a document that views need."""
+
+
+class ShownLooks:
+    """The look that the page shows: the newest one whose documents are made, unless that would be an old one.
+
+    Documents of many groups take seconds. A request after a new look is answered from the one before, and makes the
+    new ones once it is answered; without one before, or where it is older than ``stale_ms``, it waits for its own.
+    """
+
+    def __init__(self, agent: AgentView, preparations: Sequence[Preparation], stale_ms: int) -> None:
+        self._agent, self._preparations, self._stale_ms = agent, preparations, stale_ms
+        self._lock = threading.Lock()
+        self._shown: LookDocuments | None = None
+        self._preparing = 0
+
+    def now(self) -> tuple[LookDocuments | None, Callable[[], None] | None]:
+        """(the documents to show, None before the first look; what is to be made after the answer)."""
+        newest = self._agent.look()
+        with self._lock:
+            if newest is None:
+                return None, None
+            shown = self._shown
+            if shown is None or newest.taken_ms - shown.look.taken_ms > self._stale_ms:
+                self._shown = shown = LookDocuments(newest)
+            if newest.cycle in {shown.look.cycle, self._preparing}:
+                return shown, None
+            self._preparing = newest.cycle
+            return shown, lambda: self._prepare(newest)
+
+    def _prepare(self, look: FinishedLook) -> None:
+        """Make the documents of a look, and show it from then on."""
+        documents = LookDocuments(look)
+        try:
+            for preparation in self._preparations:
+                preparation(documents)
+        finally:  # what could not be made is made, or fails, in the view that needs it
+            with self._lock:
+                if self._shown is None or self._shown.look.cycle < look.cycle:
+                    self._shown = documents

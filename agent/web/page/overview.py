@@ -1,0 +1,204 @@
+"""The overview: how things are in one sentence, what crosses racks, what to do first, and what was not seen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from agent.money.traffic import bytes_between, usd_between, usd_words
+from agent.values.cycle import cluster_size, hidden_groups
+from agent.values.finding import Finding, FindingSeverity
+from agent.values.number_format import counted, few, in_full, usd_per_gb
+from agent.values.proposal import Proposal
+from agent.web.page.links import finding_link, proposal_link
+from agent.web.page.look_documents import DocumentMaker
+from agent.web.page.page_documents import gap_sentences, shared_checks, shared_findings, shared_money
+from agent.web.page.page_request import PageRequest, PageView
+
+if TYPE_CHECKING:
+    from agent.documents.cluster import CheckDocument
+    from agent.documents.groups import CrossingDocument, MoneyDocument
+    from agent.simulate.evaluation import StageEvaluation
+
+FIRST = 3
+_NAMED = 3
+_GAPS_SHOWN = 12
+_GRAVITY = {"critical": 0, "warning": 1, "info": 2}
+
+
+class FirstStep(NamedTuple):
+    """One of the things to do first."""
+
+    kind: str
+    """A severity, ``fault``, or a kind of proposal."""
+    gravity: int
+    """0 critical, 1 warning, 2 info."""
+    sentence: str
+    href: Markup
+    words: str
+    """Of the link."""
+    usd_per_day: float | None
+    """Dollars a day that it may save, or costs until it is mended; None where that is unknown."""
+    line: str | None = None
+    """The one line to change."""
+
+
+def overview(asked: PageRequest) -> Response:
+    """The view."""
+    look, money = asked.look, shared_money(asked)
+    severities: Counter[str] = Counter(row["severity"] for row in shared_findings(asked))
+    steps = shared_steps(asked)
+    gaps = gap_sentences(look.snapshot.gaps)
+    return asked.page(
+        "overview.html",
+        "Overview",
+        lead=lead(look, money, severities),
+        money=money,
+        price=price_words(money, look),
+        size=cluster_size(look.snapshot),
+        severities=severities,
+        steps=steps,
+        gaps=gaps[:_GAPS_SHOWN],
+        gaps_more=max(0, len(gaps) - _GAPS_SHOWN),
+        unseen=unseen(look, money),
+        saves=_saves(look.proposals),
+        proposals=len(look.proposals),
+        kinds=sorted(Counter(one.kind.value for one in look.proposals).items()),
+    )
+
+
+def lead(look: StageEvaluation, money: MoneyDocument, severities: Counter[str]) -> str:
+    """How things are, in one sentence."""
+    crossing = crossing_words(money["total"], look)
+    grave = [
+        counted(severities[name], word, many)
+        for name, word, many in (("critical", "critical finding", None), ("warning", "warning", None))
+        if severities[name]
+    ]
+    found = (
+        in_full(grave) if grave else "nothing critical was found" + (" in what was seen" if look.snapshot.gaps else "")
+    )
+    waits = counted(len(look.proposals), "proposal waits", "proposals wait") + " for a decision"
+    return f"{crossing[:1].upper()}{crossing[1:]}; {found}; {waits if look.proposals else 'nothing is proposed'}."
+
+
+def crossing_words(total: CrossingDocument, look: StageEvaluation) -> str:
+    """What crosses racks, with its price and its bounds; unknown where no rate is known."""
+    if not look.snapshot.topics:
+        return "No topic was seen, so there is nothing to measure"
+    rate = bytes_between(total["bytes_per_s"], total["at_most_bytes_per_s"])
+    if rate is None:
+        return "What crosses racks is unknown"
+    if total["bytes_per_s"] == 0 and total["at_most_bytes_per_s"] == 0:
+        return "Nothing crosses racks"
+    price = usd_between(total["usd_per_day"], total["at_most_usd_per_day"])
+    words = f"{rate} cross racks{'' if price is None else f', which costs {price} a day'}"
+    return words.replace("≥ ", "at least ").replace("≤ ", "at most ")
+
+
+def price_words(money: MoneyDocument, look: StageEvaluation) -> str:
+    """The price behind the dollars, or why there is none."""
+    price, pairs = money["price"]["usd_per_gb"], money["price"]["pairs_with_own_price"]
+    if not look.snapshot.bytes_per_s:
+        return money["rates"]["why_not"] or "no rate is known"
+    words = "no price is set" if price is None else f"at {usd_per_gb(price)} (price.usd_per_gb)"
+    return words + (
+        f", {counted(pairs, 'pair of racks has', 'pairs of racks have')} a price of its own" if pairs else ""
+    )
+
+
+def shared_steps(of: DocumentMaker) -> tuple[FirstStep, ...]:
+    """What to do first."""
+    checks = shared_checks(of)
+    return of.made("first steps", lambda look: first_steps(look, checks))
+
+
+def first_steps(look: StageEvaluation, checks: Sequence[CheckDocument]) -> tuple[FirstStep, ...]:
+    """The three things to do first: by money, then by gravity; a critical finding is always among them."""
+    answered = {finding for proposal in look.proposals for finding in proposal.findings}
+    steps = [*_proposed(look.proposals, look.detection.findings, checks)]
+    steps += [_found(one) for one in look.detection.findings if one.id not in answered and _is_grave(one)]
+    steps.sort(key=lambda step: (-(step.usd_per_day or 0.0), step.gravity, step.sentence))
+    chosen = steps[:FIRST]
+    critical = next((step for step in sorted(steps, key=lambda step: step.gravity) if step.gravity == 0), None)
+    if critical is not None and critical not in chosen:
+        chosen = [*chosen[: FIRST - 1], critical]
+    return tuple(chosen)
+
+
+def _is_grave(finding: Finding) -> bool:
+    return finding.severity is not FindingSeverity.INFO and not finding.held
+
+
+def _found(finding: Finding) -> FirstStep:
+    severity = finding.severity.value
+    href = finding_link(finding.id)
+    return FirstStep(severity, _GRAVITY[severity], finding.sentence, href, "Finding", None)
+
+
+def _proposed(
+    proposals: Iterable[Proposal], findings: Iterable[Finding], checks: Sequence[CheckDocument]
+) -> Iterable[FirstStep]:
+    gravities = {finding.id: _GRAVITY[finding.severity.value] for finding in findings}
+    for proposal in proposals:
+        gravity = min((gravities.get(one, 2) for one in proposal.findings), default=2)
+        saves = saved_usd(proposal)
+        if saves is None and proposal.line is not None:
+            saves = _cost_of_fault(proposal.line, checks)
+        words = f"Proposal {proposal.id}"
+        yield FirstStep(
+            proposal.kind.value, gravity, proposal.sentence, proposal_link(proposal.id), words, saves, proposal.line
+        )
+
+
+def _cost_of_fault(line: str, checks: Iterable[CheckDocument]) -> float | None:
+    """What the fault costs a day that this line mends; None where doctor has more than one cause for its figure."""
+    for check in checks:
+        if len(check["fixes"]) == 1 and line.split("\n") == check["fixes"][0]["lines"]:
+            return check["usd_per_day"]
+    return None
+
+
+def saved_usd(proposal: Proposal) -> float | None:
+    """Dollars a day that a proposal is predicted to save; None where that is unknown."""
+    before, after = proposal.predicted.usd_per_day_before, proposal.predicted.usd_per_day_after
+    return None if before is None or after is None else before - after
+
+
+def _saves(proposals: Iterable[Proposal]) -> str | None:
+    """What all proposals with a known effect save together; None where none has one."""
+    known = [saved for saved in map(saved_usd, proposals) if saved is not None]
+    return usd_words(sum(known)) if known and sum(known) > 0 else None
+
+
+def unseen(look: StageEvaluation, money: MoneyDocument) -> list[str]:
+    """What the look does not show although every part answered: hidden groups, reads and rates."""
+    sentences = []
+    hidden = hidden_groups(look.snapshot, look.limits)
+    if hidden:
+        verb = "rebalances" if len(hidden) == 1 else "rebalance"
+        group = "group" if len(hidden) == 1 else "groups"
+        sentences.append(f"{group} {few(hidden, _NAMED)} {verb}, so the racks and assignments of members are hidden")
+    readers = [name for name in money["groups_with_hidden_reads"] if name not in hidden]
+    if readers:
+        sentences.append(f"the reads of {few(readers, _NAMED)} are not visible in full")
+    total = money["total"]
+    if total["unknown"]:
+        parts = counted(total["parts"], "read or copy", "reads and copies")
+        sentences.append(f"of {parts}, {total['unknown']:,} cross racks or not: that is unknown")
+    if look.snapshot.topics and not look.snapshot.bytes_per_s:
+        sentences.append(f"no rate is known: {money['rates']['why_not']}")
+    rights = look.snapshot.rights
+    if rights.topics_hidden:
+        sentences.append(f"{counted(rights.topics_hidden, 'topic')} seen before may be hidden by missing rights")
+    if rights.groups_hidden:
+        sentences.append(f"{counted(rights.groups_hidden, 'group')} seen before may be hidden by missing rights")
+    sentences.append("what producers write across racks, which no broker reports")
+    return [f"{one[:1].upper()}{one[1:]}." for one in sentences]
+
+
+VIEWS = (PageView("/", overview),)

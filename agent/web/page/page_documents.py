@@ -1,0 +1,104 @@
+"""Documents that several views share, each made once per look: the same ones that commands and the API print."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from agent.documents.doctor import check_rows, doctor_checks
+from agent.documents.views import findings, groups, racks
+from agent.documents.views_money import money
+from agent.explain.doctor_coverage import DoctorContext
+from agent.explain.doctor_fixes import fixes_of
+from agent.money.costs import CrossRackCosts, costs_of
+from agent.values.finding import Finding
+from agent.values.number_format import in_full
+from agent.values.observation import Gap
+from agent.values.plan import Plan
+from agent.values.proposal import ProposalReason
+
+if TYPE_CHECKING:
+    from agent.documents.cluster import CheckDocument, FindingDocument, RackDocument
+    from agent.documents.groups import GroupDocument, MoneyDocument
+    from agent.simulate.evaluation import StageEvaluation
+    from agent.web.page.look_documents import DocumentMaker
+
+
+def shared_costs(of: DocumentMaker) -> CrossRackCosts:
+    """All cross-rack traffic of the look."""
+    return of.made("costs", lambda look: costs_of(look.snapshot))
+
+
+def shared_money(of: DocumentMaker) -> MoneyDocument:
+    """What crosses racks, with its price."""
+    costs = shared_costs(of)
+    return of.made("money", lambda look: money(costs, look))
+
+
+def shared_groups(of: DocumentMaker) -> list[GroupDocument]:
+    """Every group, the costliest first."""
+    costs = shared_costs(of)
+    return of.made("groups", lambda look: groups(costs, look))
+
+
+def shared_racks(of: DocumentMaker) -> list[RackDocument]:
+    """Every rack, with what its loss costs."""
+    costs = shared_costs(of)
+    return of.made("racks", lambda look: racks(look, costs))
+
+
+def shared_findings(of: DocumentMaker) -> list[FindingDocument]:
+    """Every finding, the gravest first."""
+    return of.made("findings", findings)
+
+
+def shared_checks(of: DocumentMaker) -> list[CheckDocument]:
+    """Every check of doctor, with what its fault costs."""
+    costs = shared_costs(of)
+    return of.made("checks", lambda look: check_rows(doctor_checks(look), look, costs))
+
+
+class FindingRemedy(NamedTuple):
+    """What mends a finding."""
+
+    lines: tuple[str, ...]
+    """Settings or commands; those of others that share the cause are among them."""
+    proposals: tuple[tuple[str, str], ...]
+    """(id, kind) of the proposals that answer it."""
+    why_not: str = ""
+    """Why nothing is planned for it; empty where something is, or where that is not known."""
+
+
+def remedies(look: StageEvaluation, wanted: Sequence[Finding]) -> dict[str, FindingRemedy]:
+    """Id of a finding -> what mends it, by doctor and by the proposals of the look."""
+    answered: dict[str, list[tuple[str, str]]] = {}
+    for proposal in look.proposals:
+        for finding_id in proposal.findings:
+            answered.setdefault(finding_id, []).append((proposal.id, proposal.kind.value))
+    plan = look.plan or Plan()
+    context = DoctorContext(look.snapshot, look.detection, look.limits, look.before, look.proposals)
+    unplanned = dict(plan.unplanned)
+    found: dict[str, FindingRemedy] = {}
+    for finding in wanted:
+        advice = [one for one in plan.advice if finding.id in one.findings]
+        fixes = fixes_of([finding], tuple(ProposalReason), advice, context)
+        lines = dict.fromkeys(line for fix in fixes for line in fix.lines if not line.startswith("rackwise plan"))
+        why = unplanned.get(finding.id) or unplanned.get(str(finding.subject))
+        found[finding.id] = FindingRemedy(tuple(lines), tuple(answered.get(finding.id, ())), why.value if why else "")
+    return found
+
+
+def gap_sentences(gaps: Sequence[Gap]) -> list[str]:
+    """One sentence for each thing and cause, with all parts that are missing of it, and why."""
+    alike: dict[tuple[str, str, str], list[Gap]] = {}
+    for gap in gaps:
+        # Without a subject the whole part is missing: only the same words tell that it is for the same reason.
+        alike.setdefault((gap.subject, gap.cause.value, "" if gap.subject else gap.detail), []).append(gap)
+    return [_gap_sentence(same) for same in alike.values()]
+
+
+def _gap_sentence(same: Sequence[Gap]) -> str:
+    gap = same[0]
+    parts = in_full(dict.fromkeys(one.part.value for one in same))
+    detail = f" ({gap.detail})" if gap.detail else ""
+    return f"{parts[:1].upper()}{parts[1:]}{' of ' + gap.subject if gap.subject else ''}: {gap.cause.value}{detail}"

@@ -1,0 +1,245 @@
+"""One request for a view: the look that it shows, who asks, and the answer as HTML, CSV or JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, TypeVar
+
+from markupsafe import Markup, escape
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from agent.simulate.evaluation import StageEvaluation
+from agent.values.clock import Clock
+from agent.values.number_format import lasted
+from agent.web.agent_view import AgentView, FinishedLook
+from agent.web.commands import CommandDesk
+from agent.web.loop_state import LoopState
+from agent.web.page.environment import address, rendered
+from agent.web.page.look_documents import LookDocuments
+from agent.web.page.signed_in import PersonShown, form_token, person_shown
+from agent.web.page.tables import TableShown, TableSource, as_csv, as_json, shown
+
+Made = TypeVar("Made")
+THEME_COOKIE = "rackwise_theme"
+THEMES = ("light", "dark")
+STALE_POLLS = 3
+"""A look older than this many poll.interval is marked as old."""
+_HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+_LOCAL_PATH = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")
+"""A path of this server, never another host."""
+
+
+class NavigationEntry(NamedTuple):
+    """A view in the navigation: its path, its name, and the key that follows ``g``."""
+
+    path: str
+    title: str
+    key: str
+
+
+NAVIGATION = (
+    NavigationEntry("/", "Overview", "o"),
+    NavigationEntry("/racks", "Rack map", "r"),
+    NavigationEntry("/groups", "Groups", "g"),
+    NavigationEntry("/warmups", "Warm-ups", "w"),
+    NavigationEntry("/findings", "Findings", "f"),
+    NavigationEntry("/proposals", "Proposals", "p"),
+    NavigationEntry("/moves", "Moves", "m"),
+    NavigationEntry("/timeline", "Time line", "t"),
+    NavigationEntry("/whatif", "What if", "i"),
+    NavigationEntry("/reports", "Reports", "e"),
+)
+
+
+class PageHeader(NamedTuple):
+    """What every page says first."""
+
+    cluster: str | None
+    mode: str
+    look_age_ms: int | None
+    """None before the first look."""
+    stale_ms: int
+    """The age from which a look is old."""
+    warnings: tuple[str, ...]
+    """Why what is shown may be old or in part."""
+    notices: tuple[str, ...]
+    """What the agent says of mode execute; it does not make the page old."""
+
+
+@dataclass(frozen=True)
+class PageRequest:
+    """A request with everything that a view needs."""
+
+    request: Request
+    agent: AgentView
+    clock: Clock
+    documents: LookDocuments | None
+    """Those of the look that is shown; None before the first."""
+    form: Mapping[str, str] = field(default_factory=dict)
+    """The fields of a form that was sent; of one that is named twice, the last."""
+    desk: CommandDesk | None = None
+    """Where commands are sent; None where this server takes none."""
+
+    @cached_property
+    def query(self) -> Mapping[str, str]:
+        """The query's fields; of one that is named twice, the last."""
+        return dict(self.request.query_params.items())
+
+    @cached_property
+    def person(self) -> PersonShown:
+        """Who asks."""
+        return person_shown(self.request)
+
+    @property
+    def csrf_token(self) -> str:
+        """The token that a form of this page sends."""
+        return form_token(self.request)
+
+    @property
+    def path(self) -> str:
+        """The path of this page."""
+        return self.request.url.path
+
+    @property
+    def here(self) -> str:
+        """The path and query of this page."""
+        return self.path + (f"?{self.request.url.query}" if self.request.url.query else "")
+
+    @property
+    def here_link(self) -> Markup:
+        """The same, for an attribute."""
+        return escape(self.here)
+
+    @property
+    def view(self) -> str:
+        """``table`` where tables stand for the pictures; else empty."""
+        return "table" if self.query.get("view") == "table" else ""
+
+    @property
+    def finished(self) -> FinishedLook | None:
+        """The look that is shown; None before the first."""
+        return None if self.documents is None else self.documents.look
+
+    @property
+    def look(self) -> StageEvaluation:
+        """The stages' answers for the look that is shown. Raises LookupError before the first."""
+        if self.finished is None:
+            raise LookupError("no look has finished yet")
+        return self.finished.evaluation
+
+    def made(self, key: Hashable, maker: Callable[[StageEvaluation], Made]) -> Made:
+        """What ``maker`` makes of the look that is shown, made once per look and key. Raises LookupError before it."""
+        if self.documents is None:
+            raise LookupError("no look has finished yet")
+        return self.documents.made(key, maker)
+
+    def page(
+        self, template: str, title: str, *, tables: Sequence[TableSource] = (), status: int = 200, **values: Any
+    ) -> Response:
+        """The view as HTML; or, where the query asks for a format, one of its tables as CSV or JSON.
+
+        The template gets ``tables`` by their keys, ``asked`` (this) and ``values``.
+        """
+        if (wanted := self.query.get("format")) in _FORMATS:
+            return _file(wanted, tables, self.query, title)
+        presented: dict[str, TableShown] = {table.key: shown(table, self.query) for table in tables}
+        body = rendered(
+            template,
+            asked=self,
+            title=title,
+            header=self._header(),
+            navigation=NAVIGATION,
+            theme=self._theme(),
+            tables=presented,
+            person=self.person,
+            **values,
+        )
+        return HTMLResponse(str(body), status_code=status, headers={**_HEADERS, "vary": "cookie"})
+
+    def problem(self, status: int, title: str, sentence: str, remedy: str = "") -> Response:
+        """A page that says what is wrong, why, and what to do."""
+        return self.page("problem.html", title, status=status, sentence=sentence, remedy=remedy)
+
+    def link_with(self, **changes: object) -> Markup:
+        """This page's address with another query."""
+        return address(self.path, **{**self.query, **changes})
+
+    def _theme(self) -> str:
+        theme = self.request.cookies.get(THEME_COOKIE, "")
+        return theme if theme in THEMES else ""
+
+    def _header(self) -> PageHeader:
+        state, now = self.agent.state, self.clock()
+        stale_ms = stale_after_ms(self.agent)
+        age_ms = None if state.last_success is None else max(0, now.monotonic_ms - state.last_success.monotonic_ms)
+        newest = self.agent.look()
+        if age_ms is not None and newest is not None and self.finished is not None:
+            age_ms += max(0, newest.taken_ms - self.finished.taken_ms)  # while the newest one's documents are made
+        return PageHeader(
+            cluster=None if self.finished is None else self.finished.evaluation.snapshot.cluster_id,
+            mode=self.agent.settings.settings.mode,
+            look_age_ms=age_ms,
+            stale_ms=stale_ms,
+            warnings=_warnings(state, age_ms, stale_ms),
+            notices=state.acting.notices if state.acting is not None else (),
+        )
+
+
+def stale_after_ms(agent: AgentView) -> int:
+    """The age from which a look is old."""
+    return STALE_POLLS * agent.settings.settings.poll.interval_ms
+
+
+class PageView(NamedTuple):
+    """A view: its path and what answers a request for it."""
+
+    path: str
+    answer: Callable[[PageRequest], Response]
+    methods: tuple[str, ...] = ("GET",)
+    needs_look: bool = True
+    """Whether it has nothing to show before the first look."""
+
+
+def _warnings(state: LoopState, age_ms: int | None, stale_ms: int) -> tuple[str, ...]:
+    found = []
+    if age_ms is None:
+        found.append("No look has finished yet, so nothing is known of the cluster.")
+    elif age_ms > stale_ms:
+        found.append(f"The last finished look was {lasted(age_ms)} ago. Everything below is that old.")
+    if state.failure is not None:
+        found.append(f"The last look failed: {state.failure.sentence}")
+    if state.stopping:
+        found.append("The agent is stopping.")
+    return tuple(found)
+
+
+_FORMATS = {"csv": "text/csv; charset=utf-8", "json": "application/json"}
+_FILE_NAME = re.compile(r"[^a-z0-9]+")
+
+
+def _file(wanted: str, tables: Sequence[TableSource], asked: Mapping[str, str], title: str) -> Response:
+    """One table of the page as a file."""
+    table = next((one for one in tables if one.key == asked.get("table", "")), None)
+    if table is None:
+        names = ", ".join(one.key or "(none)" for one in tables) or "none"
+        return Response(f"this page has no such table; its tables: {names}\n", status_code=404, media_type="text/plain")
+    content = as_csv(table, asked) if wanted == "csv" else as_json(table, asked)
+    name = _FILE_NAME.sub("-", f"{title} {table.key}".lower()).strip("-")
+    headers = {**_HEADERS, "content-disposition": f'attachment; filename="rackwise-{name}.{wanted}"'}
+    return Response(content, media_type=_FORMATS[wanted], headers=headers)
+
+
+def theme_answer(request: Request) -> Response:
+    """Keeps the wanted theme in a cookie and leads back; without script, too."""
+    back = request.query_params.get("back", "/")
+    wanted = request.query_params.get("set", "")
+    answer = RedirectResponse(back if _LOCAL_PATH.fullmatch(back) else "/", status_code=303, headers=_HEADERS)
+    if wanted in THEMES:
+        answer.set_cookie(THEME_COOKIE, wanted, max_age=31_536_000, path="/", samesite="lax")
+    else:
+        answer.delete_cookie(THEME_COOKIE, path="/")
+    return answer

@@ -1,0 +1,407 @@
+"""One proposal: what changes, what it costs, why this and no other change, every check, and how it is approved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from markupsafe import Markup, escape
+from starlette.responses import Response
+
+from agent.documents.explanation import check_rows, rule_rows
+from agent.documents.journal import history_rows
+from agent.explain.explain import label
+from agent.guard.approval_checks import preconditions_hold
+from agent.guard.gain_checks import copying_usd, saved_usd_per_day
+from agent.journal.approvals import plan_hash
+from agent.journal.commands import attempt_text, next_attempt
+from agent.propose.codec import proposal_to_json
+from agent.simulate.evaluation import StageEvaluation
+from agent.values.assessment import Locality, LocalityMeasure
+from agent.values.number_format import lasted, sized, usd
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.reassignment import attempt
+from agent.web.access.person import AccessRole
+from agent.web.cycle_history import EndedProposal
+from agent.web.page.acting_records import ActingRecords
+from agent.web.page.environment import rendered
+from agent.web.page.links import subject_link
+from agent.web.page.page_request import PageRequest, PageView
+from agent.web.page.proposal_commands import copied_commands, written_files
+from agent.web.page.proposal_standing import attempts_of, standing_of
+from agent.web.page.proposals import copied_cell, history_table, saving_cell
+from agent.web.page.replica_tiles import replica_tiles, value_words
+from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource
+from config.foreign_text import json_text
+
+DAY_MS = 86_400_000
+_ANSWERS = {
+    "yes": ("good", "✓"),
+    "no": ("bad", "✕"),
+    "wait": ("warn", "◐"),
+    "unknown": ("", "?"),
+    "found": ("warn", "◆"),
+}
+_WORDS = {"yes": "holds", "no": "does not hold", "wait": "waits", "fact": "figure", "found": "finding"}
+
+
+class ShownProposal(NamedTuple):
+    """A proposal with whether it is still made."""
+
+    proposal: Proposal
+    ended: EndedProposal | None
+    """None where it is open."""
+    instead: tuple[Proposal, ...]
+    """Open proposals of the same subject, where it ended."""
+
+
+class SharePair(NamedTuple):
+    """Local reads before and after, by one measure."""
+
+    measure: str
+    unit: str
+    before: Locality
+    after: Locality
+
+
+def proposal_view(asked: PageRequest) -> Response:
+    """The page of the proposal that ``id`` names."""
+    found = found_proposal(asked, asked.query.get("id", ""))
+    return no_proposal(asked, asked.query.get("id", "")) if found is None else proposal_page(asked, found)
+
+
+def found_proposal(asked: PageRequest, proposal_id: str) -> ShownProposal | None:
+    """The open proposal with this id, else the ended one; None where this agent knows none."""
+    proposals = () if asked.finished is None else asked.look.proposals
+    for one in proposals:
+        if one.id == proposal_id:
+            return ShownProposal(one, None, ())
+    for ended in reversed(asked.agent.state.ended_proposals):
+        if ended.proposal.id == proposal_id:
+            same = tuple(one for one in proposals if one.subject == ended.proposal.subject)
+            return ShownProposal(ended.proposal, ended, same)
+    return None
+
+
+def no_proposal(asked: PageRequest, proposal_id: str) -> Response:
+    """Why there is no such proposal, with what the journal says of it."""
+    acting = ActingRecords(asked)
+    tried = attempts_of(acting.plans, attempt(proposal_id).of)
+    said = f" The journal has it: {attempt_text(tried[-1])}." if tried else ""
+    return asked.problem(
+        404,
+        "No such proposal",
+        f"No proposal {proposal_id or 'without an id'} is open, and none has ended since this agent started.{said}",
+        "The list of proposals has what is open now; published ones are listed by: rackwise proposals",
+    )
+
+
+def proposal_page(asked: PageRequest, found: ShownProposal, *, status: int = 200, refused: str = "") -> Response:
+    """The page; ``refused``: why what was just sent was not carried out."""
+    proposal, look, now_ms = found.proposal, asked.look, asked.clock().wall_ms
+    acting = ActingRecords(asked)
+    standing = standing_of(proposal, acting.verdicts.get(proposal.id), acting.view, acting.plans, now_ms)
+    stale = stale_words(found, look)
+    if stale:
+        standing = standing._replace(can_approve=False)
+    checks = [] if found.ended else check_rows(proposal.id, look, _journal_of(acting), "the journal cannot be read")
+    own, others = ([], []) if found.ended else _rules(asked, proposal)
+    tried = attempts_of(acting.plans, proposal.id)
+    history = [row for row in history_rows(acting.view) if _is_about(row["about"], proposal.id)]
+    files, servers = written_files(proposal), asked.agent.settings.settings.kafka.root
+    return asked.page(
+        "proposal.html",
+        f"Proposal {proposal.id}",
+        status=status,
+        tables=(
+            change_table(proposal, _racks(look)),
+            move_table(proposal),
+            rule_table("checks", "Checks of the guard", checks, "check", _no_checks(found)),
+            rule_table("why", "Why this one", own, "figure", "It has no figures."),
+            rule_table("others", "Why not the others", others, "rule", "No other change was considered."),
+            history_table(history, acting.unreadable),
+        ),
+        shown=found,
+        proposal=proposal,
+        subject_href=subject_link(proposal.subject.kind, proposal.subject.name),
+        standing=standing,
+        stale=stale,
+        refused=refused,
+        figures=figures_of(proposal, look),
+        shares=shares_of(proposal),
+        hashed=plan_hash(proposal),
+        attempt=next_attempt(acting.plans, acting.view, proposal.id).number,
+        attempts=[attempt_text(one) for one in tried],
+        unreadable=acting.unreadable,
+        told=acting.told,
+        commands=copied_commands(proposal, servers),
+        files=files,
+        document=_document(proposal),
+        now_ms=now_ms,
+        may=may_words(asked, proposal),
+        execute=asked.agent.settings.settings.execute,
+    )
+
+
+def stale_words(found: ShownProposal, look: StageEvaluation) -> str:
+    """Why it must not be approved as it is shown; empty where it may be."""
+    if found.ended is not None:
+        return f"This proposal is over: {found.ended.why}."
+    if not preconditions_hold(found.proposal, look.snapshot):
+        return (
+            f"The state of {found.proposal.subject} has changed since it was proposed, so the agent refuses it; "
+            "the next planning makes a new one if there is still something to propose."
+        )
+    return ""
+
+
+def may_words(asked: PageRequest, proposal: Proposal) -> str:
+    """Why this person cannot approve it here; empty where the form is shown."""
+    settings = asked.agent.settings.settings
+    if proposal.kind is ProposalKind.ADVISE:
+        return "Only the owner of the client or broker can do it, so there is nothing to approve."
+    if settings.mode != "execute":
+        return (
+            f"This agent runs in mode {settings.mode} and sends nothing that changes the cluster. "
+            "Start one in mode execute to approve proposals, or use the commands below."
+        )
+    if not asked.person.may(AccessRole.APPROVE):
+        who = "You are not signed in" if asked.person.name is None else f"{asked.person.name} has no role approve"
+        return f"{who}, so this page only shows it. Approve it with the command below."
+    return ""
+
+
+def _no_checks(found: ShownProposal) -> str:
+    return "An ended proposal is not checked." if found.ended is not None else "No check of the guard applies to it."
+
+
+def _journal_of(acting: ActingRecords) -> Any:
+    return acting.view if acting.records.known and not acting.records.why else None
+
+
+def _is_about(about: str | None, proposal_id: str) -> bool:
+    """A row of the history names a proposal, an attempt at it, or a trigger ``p-1 of group g``."""
+    return about is not None and attempt(about.partition(" of group ")[0].removesuffix("-back")).of == proposal_id
+
+
+def _rules(asked: PageRequest, proposal: Proposal) -> tuple[list[Any], list[Any]]:
+    """(what the proposal says of itself, every rule about its subject)."""
+    rows = asked.made(("rules", proposal.id), lambda look: rule_rows(proposal.id, look))
+    own = [row for row in rows if row["about"] == proposal.id]
+    return own, [row for row in rows if row["about"] != proposal.id]
+
+
+def _racks(look: StageEvaluation) -> Mapping[int, str | None]:
+    return {broker.id: broker.rack.name for broker in look.snapshot.brokers}
+
+
+def change_table(proposal: Proposal, racks: Mapping[int, str | None]) -> TableSource:
+    """Before and after, one row for each thing that changes."""
+    before = {row.key: row.value for row in proposal.before}
+    after = {row.key: row.value for row in proposal.after}
+    is_placement = proposal.kind in (ProposalKind.REASSIGN, ProposalKind.LEADERS)
+    rows = [
+        {"key": key, "before": _listed(before.get(key)), "after": _listed(after.get(key))}
+        for key in dict.fromkeys((*before, *after))
+        if before.get(key) != after.get(key)
+    ]
+
+    def side(name: str, other: str) -> Any:
+        def cell(row: TableRow) -> TableCell:
+            if row[name] is None:
+                return TableCell("none", tone="quiet")
+            if is_placement:
+                return TableCell(replica_tiles(row[name], row[other] or [], racks, is_after=name == "after"))
+            return TableCell(value_words(row[name]), tone="wide")
+
+        return cell
+
+    return TableSource(
+        key="changes",
+        title="Before and after",
+        unit="changed row",
+        rows=rows,
+        columns=(
+            TableColumn(
+                "key", _head_of(proposal), lambda row: TableCell(row["key"], tone="name"), lambda row: row["key"]
+            ),
+            TableColumn("before", "Before", side("before", "after"), lambda row: row["before"]),
+            TableColumn("after", "After", side("after", "before"), lambda row: row["after"]),
+        ),
+        text=lambda row: row["key"],
+        empty="Nothing that the proposal lists changes.",
+        page_rows=25,
+    )
+
+
+def _of(name: str) -> Callable[[TableRow], Any]:
+    return lambda row: row[name]
+
+
+def _cell(name: str, tone: str = "") -> Callable[[TableRow], TableCell]:
+    """A field that may be missing, such as the place that something comes from."""
+    return lambda row: TableCell("none" if row[name] is None else str(row[name]), tone=tone)
+
+
+def _head_of(proposal: Proposal) -> str:
+    match proposal.kind:
+        case ProposalKind.REASSIGN | ProposalKind.LEADERS:
+            return "Partition"
+        case ProposalKind.TRIGGER:
+            return "Member or task"
+        case _:
+            return "Setting"
+
+
+def _listed(value: Sequence[Any] | None) -> list[Any] | None:
+    return None if value is None else list(value)
+
+
+def move_table(proposal: Proposal) -> TableSource:
+    """Every elementary change."""
+    rows = proposal_to_json(proposal._replace(before=(), after=(), evidence=()))["moves"]
+    return TableSource(
+        key="moves",
+        title="Moves",
+        unit="move",
+        rows=rows,
+        columns=(
+            TableColumn("what", "What", lambda row: TableCell(row["what"]), lambda row: row["what"]),
+            TableColumn(
+                "subject", "Of", lambda row: TableCell(row["subject"], tone="name"), lambda row: row["subject"]
+            ),
+            TableColumn("source", "From", lambda row: TableCell(row["source"] or "none"), lambda row: row["source"]),
+            TableColumn("target", "To", lambda row: TableCell(row["target"] or "none"), lambda row: row["target"]),
+            TableColumn("bytes", "Bytes", _bytes_of(proposal), lambda row: row["bytes"], is_number=True, falls=True),
+        ),
+        text=lambda row: f"{row['what']} {row['subject']} {row['source']} {row['target']}",
+        empty="It moves nothing.",
+        page_rows=10,
+    )
+
+
+def _bytes_of(proposal: Proposal) -> Any:
+    def cell(row: TableRow) -> TableCell:
+        if row["bytes"] is None and proposal.kind in (ProposalKind.LEADERS, ProposalKind.ADVISE):
+            return TableCell("none", tone="quiet")
+        return TableCell(None if row["bytes"] is None else sized(row["bytes"]))
+
+    return cell
+
+
+def rule_table(key: str, title: str, rows: Sequence[TableRow], unit: str, empty: str) -> TableSource:
+    """Rules or checks with their answers and numbers."""
+    return TableSource(
+        key=key,
+        title=title,
+        unit=unit,
+        rows=rows,
+        columns=tuple(column for column in _RULE_COLUMNS if key == "others" or column.name != "about"),
+        text=lambda row: f"{row['rule']} {row['about']} {row['sentence']}",
+        choices=(
+            TableChoice("answer", "Answer", sorted({row["answer"] for row in rows}), lambda row: row["answer"]),
+        ) if len({row["answer"] for row in rows}) > 1 else (),
+        empty=empty,
+        page_rows=50 if key == "checks" else 15,
+        stacks=True,
+    )  # fmt: skip
+
+
+def _answer(row: TableRow) -> TableCell:
+    tone, mark = _ANSWERS.get(row["answer"], ("quiet", "·"))
+    if row["answer"] == "unknown":
+        return TableCell(None)
+    return TableCell(_WORDS.get(row["answer"], row["answer"]), tone=tone, mark=mark)
+
+
+_RULE_COLUMNS = (
+    TableColumn("answer", "Answer", _answer, _of("answer")),
+    TableColumn("rule", "Rule", lambda row: TableCell(label(row["rule"])), _of("rule")),
+    TableColumn("about", "About", _cell("about", "code"), _of("about")),
+    TableColumn("sentence", "With its numbers", _cell("sentence", "wide"), _of("sentence")),
+)
+
+
+class ProposalFigure(NamedTuple):
+    """A figure of the head."""
+
+    title: str
+    words: str | Markup | None
+    """None is unknown."""
+    more: str = ""
+
+
+def figures_of(proposal: Proposal, look: StageEvaluation) -> list[ProposalFigure]:
+    """What it saves, copies and costs, when that is paid back, and how good any such change can be."""
+    saved, cost = saved_usd_per_day(proposal.predicted), copying_usd(proposal.predicted, look.limits)
+    predicted = proposal.predicted
+    rates = rendered(
+        "before_after.html",
+        before=predicted.cross_rack_bytes_per_s_before,
+        after=predicted.cross_rack_bytes_per_s_after,
+        unit="rate",
+    )
+    dollars = rendered(
+        "before_after.html", before=predicted.usd_per_day_before, after=predicted.usd_per_day_after, unit="dollars"
+    )
+    found = [
+        ProposalFigure("Saves a day", saving_cell(proposal).words, "across racks, by its own forecast"),
+        ProposalFigure("Across racks", rates, "bytes per second, before and after"),
+        ProposalFigure("A day", dollars, "before and after"),
+    ]
+    if proposal.kind in (ProposalKind.REASSIGN, ProposalKind.TRIGGER):
+        most = "its price is unknown" if cost is None else f"up to {usd(cost)}, once"
+        found.append(ProposalFigure("To copy", copied_cell(proposal).words, most))
+        found.append(_payback(cost, saved))
+    return found
+
+
+def _payback(cost: float | None, saved: float | None) -> ProposalFigure:
+    if cost == 0:
+        return ProposalFigure("Pay-back", "at once", "it copies nothing")
+    if cost is None or saved is None:
+        return ProposalFigure("Pay-back", None, "its saving a day, or the price of the copy, is unknown")
+    if saved <= 0:
+        return ProposalFigure("Pay-back", "never", "it saves no money; it mends something else")
+    return ProposalFigure("Pay-back", lasted(cost / saved * DAY_MS), f"{usd(cost)} at {usd(saved)} a day")
+
+
+def shares_of(proposal: Proposal) -> list[SharePair]:
+    """Local reads before and after, by each measure and unit that the forecast has."""
+    after = {(one.measure, one.unit): one for one in proposal.predicted.after}
+    names = {LocalityMeasure.KAFKA: "by Kafka's rule", LocalityMeasure.READ_LOCAL: "as read"}
+    units = {"partitions": "partitions", "bytes_per_s": "bytes/s"}
+    return [
+        SharePair(names[one.measure], units.get(one.unit, one.unit), one, after[one.measure, one.unit])
+        for one in proposal.predicted.before
+        if (one.measure, one.unit) in after
+    ]
+
+
+MOST_COPIED = 48_000
+"""Characters of a document that the page carries for copying; a longer one is a download only."""
+
+
+def _document(proposal: Proposal) -> Markup | None:
+    """For copying, so not shortened."""
+    written = json_text(proposal_to_json(proposal), indent=2)
+    return escape(written) if len(written) <= MOST_COPIED else None
+
+
+def file_view(asked: PageRequest) -> Response:
+    """A file of the proposal: its document, or the replica lists for Kafka's own tool."""
+    found = found_proposal(asked, asked.query.get("id", ""))
+    if found is None:
+        return no_proposal(asked, asked.query.get("id", ""))
+    wanted = next((one for one in written_files(found.proposal) if one.key == asked.query.get("file")), None)
+    if wanted is None:
+        return asked.problem(404, "No such file", "The proposal has no file of that name.", "Its page lists its files.")
+    headers = {
+        "cache-control": "no-store",
+        "x-content-type-options": "nosniff",
+        "content-disposition": f'attachment; filename="{wanted.name}"',
+    }
+    return Response(wanted.content(), media_type="application/json", headers=headers)
+
+
+VIEWS = (PageView("/proposals/proposal", proposal_view), PageView("/proposals/file", file_view))

@@ -1,0 +1,113 @@
+"""How far a proposal is, by the journal, the guard's verdict and the clock. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from agent.documents.journal import plan_row
+from agent.journal import plan_entries
+from agent.journal.approvals import ApprovalState, ProposalApproval, approval_of, plan_hash
+from agent.journal.commands import next_attempt
+from agent.values.journal import JournalState
+from agent.values.number_format import counted, lasted
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.reassignment import PlanState, ReassignmentPlan, in_force, latest, of_plan
+from agent.values.verdict import Allow, Hold, HoldReason, Refuse, Verdict
+
+
+class ProposalStanding(NamedTuple):
+    """Where a proposal is."""
+
+    state: str
+    """One or two words."""
+    sentence: str
+    tone: str = ""
+    mark: str = ""
+    can_approve: bool = False
+    can_cancel: bool = False
+    """Whether there is something to stop: a plan in progress, or an approval."""
+
+
+def standing_of(
+    proposal: Proposal, verdict: Verdict | None, view: JournalState, plans: tuple[ReassignmentPlan, ...], now_ms: int
+) -> ProposalStanding:
+    """Its plan, else its approval, else what the guard says of it."""
+    newest = latest(plans, proposal.id)
+    if newest is not None and not newest.ended:
+        return _in_progress(newest, view)
+    if newest is not None and _is_done(proposal, newest, plans, view):
+        sentence = (
+            f"{newest.proposal_id} was done after these figures: by the journal the planned replicas are in place. "
+            f"Check it with: rackwise reassign verify {newest.proposal_id}"
+        )
+        return ProposalStanding("done", sentence, "good", "✓")
+    if now_ms >= proposal.expires_ms:
+        sentence = f"It expired {lasted(now_ms - proposal.expires_ms)} ago, and was not proposed again."
+        return ProposalStanding("expired", sentence, "quiet", "○")
+    approval = approval_of(view, str(next_attempt(plans, view, proposal.id)))
+    approved = None if approval is None else _by_approval(proposal, approval, now_ms)
+    return approved or _by_verdict(proposal, verdict)
+
+
+def attempts_of(plans: tuple[ReassignmentPlan, ...], proposal_id: str) -> tuple[ReassignmentPlan, ...]:
+    """The attempts at a proposal that the journal has, the first one first."""
+    return tuple(sorted((one for one in plans if of_plan(one).of == proposal_id), key=lambda one: of_plan(one).number))
+
+
+def _in_progress(plan: ReassignmentPlan, view: JournalState) -> ProposalStanding:
+    row = plan_row(plan, plan_entries.batches(view, plan.proposal_id))
+    paused = ", paused" if plan.paused else ""
+    state = "in progress" if plan.state is PlanState.OPEN else plan.state.value
+    sentence = f"{row['done']:,} of {counted(row['partitions'], 'partition')} done, {row['moving']:,} moving"
+    return ProposalStanding(f"{state}{paused}", f"{plan.proposal_id}: {sentence}.", "accent", "▶", can_cancel=True)
+
+
+def _is_done(
+    proposal: Proposal, newest: ReassignmentPlan, plans: tuple[ReassignmentPlan, ...], view: JournalState
+) -> bool:
+    """Whether its latest attempt is done, was not taken back, and ended after the proposal was made."""
+    return in_force(plans, newest) and proposal.created_ms <= view[f"plan/{newest.proposal_id}"].at_ms
+
+
+def _by_approval(proposal: Proposal, approval: ProposalApproval, now_ms: int) -> ProposalStanding | None:
+    if approval.state is ApprovalState.VOID or now_ms >= approval.expires_ms:
+        if approval.is_no_to(plan_hash(proposal)):
+            sentence = f"{approval.by} cancelled this very plan, so no rule approves it."
+            return ProposalStanding("cancelled", sentence, "quiet", "✕", can_approve=True)
+        return None
+    if approval.plan_hash != plan_hash(proposal):
+        return None
+    until = f"until {lasted(approval.expires_ms - now_ms)} from now"
+    if approval.state is ApprovalState.REQUESTED:
+        sentence = f"{approval.by} approved it; a second person has to approve it {until}."
+        return ProposalStanding("one of two approvals", sentence, "warn", "◐", can_approve=True, can_cancel=True)
+    sentence = f"Approved by {approval.by}; it begins as soon as its checks allow it, {until}."
+    return ProposalStanding("approved", sentence, "good", "✓", can_cancel=True)
+
+
+def _by_verdict(proposal: Proposal, verdict: Verdict | None) -> ProposalStanding:
+    if proposal.kind is ProposalKind.ADVISE:
+        sentence = "The owner of the client or broker sets it; no agent can."
+        return ProposalStanding("advice", sentence, "", "✎")
+    match verdict:
+        case None:
+            return ProposalStanding("proposed", "The guard has not judged it yet.", "", "○", can_approve=True)
+        case Allow():
+            return ProposalStanding("allowed", _upper(verdict.sentence), "good", "✓", can_approve=True)
+        case Refuse():
+            return ProposalStanding("stale", _upper(verdict.sentence.removeprefix("refused: ")), "bad", "✕")
+        case Hold():
+            return _held(verdict)
+
+
+def _held(hold: Hold) -> ProposalStanding:
+    sentence = _upper(hold.sentence.removeprefix("held: "))
+    if hold.reason is HoldReason.NEEDS_APPROVAL:
+        return ProposalStanding("waits for approval", sentence, "warn", "◆", can_approve=True)
+    if hold.reason is HoldReason.DRY_RUN:
+        return ProposalStanding("proposed", sentence, "", "○", can_approve=True)
+    return ProposalStanding("held", sentence, "", "◇", can_approve=hold.reason is not HoldReason.OWNER_ACTS)
+
+
+def _upper(sentence: str) -> str:
+    return f"{sentence[:1].upper()}{sentence[1:]}" + ("" if sentence.endswith(".") else ".")

@@ -1,0 +1,190 @@
+"""The proposals: those that are open, those that ended, and what was said and done about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from starlette.responses import Response
+
+from agent.documents.journal import history_rows
+from agent.guard.gain_checks import saved_usd_per_day
+from agent.money.traffic import saving_words, usd_between
+from agent.propose.codec import proposal_to_json
+from agent.simulate.evaluation import StageEvaluation
+from agent.values.number_format import counted, lasted, sized
+from agent.values.proposal import Proposal, ProposalKind
+from agent.web.cycle_history import EndedProposal
+from agent.web.page.acting_records import ActingRecords
+from agent.web.page.environment import rendered
+from agent.web.page.links import proposal_link, subject_link
+from agent.web.page.page_request import PageRequest, PageView
+from agent.web.page.proposal_standing import ProposalStanding, standing_of
+from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource
+
+KINDS = tuple(kind.value for kind in ProposalKind)
+
+
+def proposals_view(asked: PageRequest) -> Response:
+    """The list of open proposals, with the ended ones and the history of the journal."""
+    acting = ActingRecords(asked)
+    rows = asked.made("proposals", _documents)
+    standings = {
+        one.id: standing_of(one, acting.verdicts.get(one.id), acting.view, acting.plans, asked.clock().wall_ms)
+        for one in asked.look.proposals
+    }
+    return asked.page(
+        "proposals.html",
+        "Proposals",
+        tables=(
+            _open_table(rows, standings, {one.id: one for one in asked.look.proposals}, asked.clock().wall_ms),
+            ended_table(asked.agent.state.ended_proposals, asked.clock().wall_ms),
+            history_table(history_rows(acting.view), acting.unreadable),
+        ),
+        lead=lead(asked.look, standings),
+        unreadable=acting.unreadable,
+        planned_ms=None if asked.finished is None else asked.finished.planned_ms,
+        since_ms=asked.agent.state.started.wall_ms,
+    )
+
+
+def lead(look: StageEvaluation, standings: Mapping[str, ProposalStanding]) -> str:
+    """What there is to decide, in one sentence."""
+    if not look.proposals:
+        return "Nothing is proposed." if not look.snapshot.gaps else "Nothing is proposed for what was seen."
+    waiting = sum(one.can_approve and one.state != "approved" for one in standings.values())
+    saved = [one for one in (saved_usd_per_day(proposal.predicted) for proposal in look.proposals) if one is not None]
+    total = sum(one for one in saved if one > 0)
+    parts = [counted(len(look.proposals), "proposal is open", "proposals are open")]
+    if waiting:
+        parts.append(f"{waiting:,} can be approved")
+    if total:
+        unknown = len(look.proposals) - len(saved)
+        rest = f"; of {counted(unknown, 'proposal')} it is unknown what they save" if unknown else ""
+        parts.append(f"those with a known saving take {saving_words(total)} a day off the bill{rest}")
+    return "; ".join(parts) + "."
+
+
+def _documents(look: StageEvaluation) -> list[dict[str, Any]]:
+    return [proposal_to_json(proposal) for proposal in look.proposals]
+
+
+def _open_table(
+    rows: Sequence[TableRow],
+    standings: Mapping[str, ProposalStanding],
+    by_id: Mapping[str, Proposal],
+    now_ms: int,
+) -> TableSource:
+    def state(row: TableRow) -> TableCell:
+        one = standings[row["id"]]
+        return TableCell(rendered("standing.html", standing=one))
+
+    def saves(row: TableRow) -> TableCell:
+        return saving_cell(by_id[row["id"]])
+
+    return TableSource(
+        title="Open proposals",
+        unit="proposal",
+        rows=rows,
+        columns=(
+            TableColumn("proposal", "Proposal", _name, lambda row: row["id"]),
+            TableColumn("subject", "About", _subject, _subject_text),
+            TableColumn("sentence", "Change", lambda row: TableCell(row["sentence"], tone="wide"),
+                        lambda row: row["sentence"]),
+            TableColumn("saves_usd_per_day", "Saves a day", saves,
+                        lambda row: saved_usd_per_day(by_id[row["id"]].predicted), is_number=True, falls=True),
+            TableColumn("bytes_to_copy", "To copy", lambda row: copied_cell(by_id[row["id"]]),
+                        lambda row: row["predicted"]["bytes_to_move"], is_number=True, falls=True),
+            TableColumn("state", "State", state, lambda row: standings[row["id"]].state),
+            TableColumn("age", "Made", lambda row: TableCell(f"{lasted(now_ms - row['created_ms'])} ago"),
+                        lambda row: row["created_ms"], is_number=True, falls=True),
+        ),
+        text=lambda row: f"{row['id']} {_subject_text(row)} {row['sentence']} {standings[row['id']].state}",
+        choices=(
+            TableChoice("kind", "Kind", KINDS, lambda row: row["kind"]),
+            TableChoice("state", "State", sorted({one.state for one in standings.values()}),
+                        lambda row: standings[row["id"]].state),
+        ),
+        empty="No proposal is open.",
+        page_rows=25,
+        stacks=True,
+    )  # fmt: skip
+
+
+def saving_cell(proposal: Proposal) -> TableCell:
+    """Dollars a day that it takes off the bill; unknown is unknown, and at most what crosses now."""
+    saved = saved_usd_per_day(proposal.predicted)
+    if saved is not None:
+        return TableCell(saving_words(saved), tone="good" if saved > 0 else "")
+    if not proposal.predicted.before:
+        return TableCell("not foretold", tone="quiet", hint="nothing is foretold of reads")
+    return TableCell(usd_between(None, proposal.predicted.usd_per_day_before))
+
+
+def copied_cell(proposal: Proposal) -> TableCell:
+    """Bytes to copy; nothing where no data moves."""
+    if proposal.kind in (ProposalKind.LEADERS, ProposalKind.ADVISE):
+        return TableCell("none", tone="quiet")
+    size = proposal.predicted.bytes_to_move
+    return TableCell(None if size is None else sized(size))
+
+
+def ended_table(ended: Sequence[EndedProposal], now_ms: int) -> TableSource:
+    """Proposals that are made no more, the newest first."""
+    rows = [{**proposal_to_json(one.proposal), "ended_ms": one.ended_ms, "why": one.why} for one in reversed(ended)]
+    return TableSource(
+        key="ended",
+        title="Ended proposals",
+        unit="ended proposal",
+        rows=rows,
+        columns=(
+            TableColumn("ended", "Ended", lambda row: TableCell(f"{lasted(now_ms - row['ended_ms'])} ago"),
+                        lambda row: row["ended_ms"], falls=True),
+            TableColumn("proposal", "Proposal", _name, lambda row: row["id"]),
+            TableColumn("subject", "About", _subject, _subject_text),
+            TableColumn("why", "Why", lambda row: TableCell(row["why"], tone="wide"), lambda row: row["why"]),
+        ),
+        empty="No proposal has ended since this agent started.",
+        page_rows=10,
+        stacks=True,
+    )  # fmt: skip
+
+
+def history_table(rows: Sequence[Any], unreadable: str) -> TableSource:
+    """What the journal has of approvals, commands, plans and triggers, the latest first."""
+    return TableSource(
+        key="history",
+        title="What was said and done",
+        unit="record",
+        rows=tuple(reversed(rows)),
+        columns=(
+            TableColumn("at", "When", lambda row: TableCell(rendered("instant.html", ms=row["at_ms"])),
+                        lambda row: row["at_ms"], falls=True),
+            TableColumn("what", "What", lambda row: TableCell(row["what"]), lambda row: row["what"]),
+            TableColumn("about", "About", lambda row: TableCell(row["about"] or "everything", tone="code"),
+                        lambda row: row["about"]),
+            TableColumn("who", "Who", lambda row: TableCell(row["who"] or "none"), lambda row: row["who"]),
+            TableColumn("state", "State", lambda row: TableCell(row["state"]), lambda row: row["state"]),
+            TableColumn("sentence", "How", lambda row: TableCell(row["sentence"], tone="wide"),
+                        lambda row: row["sentence"]),
+        ),
+        empty=unreadable or "The journal has no approval, command, plan or triggered rebalance.",
+        page_rows=10,
+        stacks=True,
+    )  # fmt: skip
+
+
+def _name(row: TableRow) -> TableCell:
+    return TableCell(rendered("proposal_name.html", id=row["id"], kind=row["kind"], href=proposal_link(row["id"])))
+
+
+def _subject(row: TableRow) -> TableCell:
+    kind, name = row["subject"]["kind"], row["subject"]["name"]
+    return TableCell(f"{kind}/{name}", subject_link(kind, name), tone="name")
+
+
+def _subject_text(row: TableRow) -> str:
+    return f"{row['subject']['kind']}/{row['subject']['name']}"
+
+
+VIEWS = (PageView("/proposals", proposals_view),)

@@ -1,0 +1,270 @@
+"""Tables of the page: rows of a document, sorted, filtered and paged by the query; CSV and JSON of all rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from agent.web.page.environment import query
+from config.foreign_text import csv_text, json_text
+
+TableRow = Mapping[str, Any]
+"""One row of a document, as ``-o json`` prints it."""
+PAGE_ROWS = 50
+MOST_ROWS = 200
+_LONGEST_FILTER = 256
+
+
+class TableCell(NamedTuple):
+    """What a cell shows."""
+
+    words: str | Markup | None
+    """None is unknown."""
+    href: Markup | None = None
+    tone: str = ""
+    """A class of the style sheet: ``bad``, ``warn``, ``good``, ``quiet``, ``code``, ``wide``."""
+    mark: str = ""
+    """A sign before the words, so that the tone is not the only one."""
+    hint: str = ""
+
+
+class TableColumn(NamedTuple):
+    """A column: its name in the query and in CSV, its title, and what of a row it shows."""
+
+    name: str
+    title: str
+    cell: Callable[[TableRow], TableCell]
+    value: Callable[[TableRow], Any] | None = None
+    """What it is sorted by, and what CSV holds; None: it cannot be sorted, and is in no CSV."""
+    is_number: bool = False
+    hint: str = ""
+    falls: bool = False
+    """Whether the first click sorts the largest first."""
+    is_sorted: bool = True
+    """Whether rows can be sorted by it, where it has a value."""
+
+
+class TableChoice(NamedTuple):
+    """A filter with few values, such as a severity."""
+
+    name: str
+    title: str
+    values: Sequence[str]
+    of: Callable[[TableRow], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSource:
+    """A table before the query is applied. ``key`` is its name in the address: the only table of a page has ``""``."""
+
+    title: str
+    columns: Sequence[TableColumn]
+    rows: Sequence[TableRow]
+    key: str = ""
+    text: Callable[[TableRow], str] | None = None
+    """What the filter searches; None: no filter."""
+    choices: Sequence[TableChoice] = ()
+    sort: str = ""
+    """The column by which it is sorted at first, with ``-`` for the largest first; empty: as the rows come."""
+    empty: str = "nothing to show"
+    unit: str = "row"
+    page_rows: int = PAGE_ROWS
+    stacks: bool = False
+    """Whether a phone shows its rows as stacks of cells, and not as a table that scrolls."""
+
+
+class TableHead(NamedTuple):
+    """A column's head: its title, the link that sorts by it, and how it is sorted now."""
+
+    column: TableColumn
+    href: Markup | None
+    sorted: str
+    """``ascending``, ``descending`` or ``none``, as ``aria-sort`` has it."""
+
+
+class TableLink(NamedTuple):
+    """A link with its words."""
+
+    words: str
+    href: Markup
+
+
+class ChoiceShown(NamedTuple):
+    """A filter with few values, and what is chosen."""
+
+    field: str
+    title: str
+    values: Sequence[str]
+    chosen: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableShown:
+    """A table as a template prints it."""
+
+    source: TableSource
+    heads: Sequence[TableHead]
+    rows: Sequence[Sequence[TableCell]]
+    total: int
+    found: int
+    first: int
+    """The number of its first row, from 1; 0 where there is none."""
+    last: int
+    filter_field: str
+    filter_text: str
+    choices: Sequence[ChoiceShown]
+    kept: Sequence[tuple[str, str]]
+    """Other fields of the query, which the filter's form keeps."""
+    before: Markup | None
+    after: Markup | None
+    downloads: Sequence[TableLink]
+    cleared: Markup | None
+    """The address without the filter; None where nothing is filtered."""
+
+
+def shown(source: TableSource, asked: Mapping[str, str]) -> TableShown:
+    """The part of a table that the query asks for; a field of the query that makes no sense is left aside."""
+    prefix = f"{source.key}." if source.key else ""
+    rows, by, page, size = _cut(source, asked, prefix)
+    pages = max(1, -(-len(rows) // size))
+    part = rows[(page - 1) * size : page * size]
+    text, own = _wanted(asked, f"{prefix}q"), _own_fields(source, prefix)
+    return TableShown(
+        source=source,
+        heads=tuple(_head(column, by, asked, prefix) for column in source.columns),
+        rows=tuple(tuple(column.cell(row) for column in source.columns) for row in part),
+        total=len(source.rows),
+        found=len(rows),
+        first=(page - 1) * size + 1 if part else 0,
+        last=(page - 1) * size + len(part),
+        filter_field=f"{prefix}q",
+        filter_text=text,
+        choices=tuple(_choice(one, asked, prefix) for one in source.choices),
+        kept=tuple((name, value) for name, value in asked.items() if name not in own),
+        before=_changed(asked, {f"{prefix}page": page - 1 if page > 2 else None}) if page > 1 else None,
+        after=_changed(asked, {f"{prefix}page": page + 1}) if page < pages else None,
+        downloads=tuple(
+            TableLink(words, _changed(asked, {"format": words.lower(), "table": source.key or None}))
+            for words in ("CSV", "JSON")
+        ),
+        cleared=_cleared(asked, own, source, prefix),
+    )
+
+
+def page_rows(source: TableSource, asked: Mapping[str, str]) -> Sequence[TableRow]:
+    """The rows of the page that the query asks for: those that a picture beside the table shows."""
+    rows, _, page, size = _cut(source, asked, f"{source.key}." if source.key else "")
+    return rows[(page - 1) * size : page * size]
+
+
+def _cut(source: TableSource, asked: Mapping[str, str], prefix: str) -> tuple[Sequence[TableRow], str, int, int]:
+    """(the rows that the filter leaves in their order, the order, the page, its size)."""
+    rows, by = _ordered(source, _filtered(source, asked, prefix), asked.get(f"{prefix}sort") or source.sort)
+    size = _within(asked.get(f"{prefix}rows"), source.page_rows, MOST_ROWS)
+    return rows, by, _within(asked.get(f"{prefix}page"), 1, max(1, -(-len(rows) // size))), size
+
+
+def as_csv(source: TableSource, asked: Mapping[str, str]) -> str:
+    """All rows that the filter leaves, in their order: figures with all their digits, no formula, unknown as empty."""
+    columns = [column for column in source.columns if column.value is not None]
+    written = io.StringIO()
+    writer = csv.writer(written, lineterminator="\r\n")
+    writer.writerow([column.name for column in columns])
+    for row in chosen_rows(source, asked):
+        writer.writerow([_plain(column.value(row)) for column in columns if column.value is not None])
+    return written.getvalue()
+
+
+def as_json(source: TableSource, asked: Mapping[str, str]) -> str:
+    """The same rows as documents, which lose nothing."""
+    return json_text(list(chosen_rows(source, asked)), indent=2)
+
+
+def chosen_rows(source: TableSource, asked: Mapping[str, str]) -> Sequence[TableRow]:
+    """All rows that the query's filter leaves, in its order."""
+    return _cut(source, asked, f"{source.key}." if source.key else "")[0]
+
+
+def _filtered(source: TableSource, asked: Mapping[str, str], prefix: str) -> Sequence[TableRow]:
+    rows: Iterable[TableRow] = source.rows
+    for choice in source.choices:
+        wanted = asked.get(f"{prefix}{choice.name}")
+        if wanted in choice.values:
+            rows = [row for row in rows if choice.of(row) == wanted]
+    words = _wanted(asked, f"{prefix}q").casefold().split()
+    if not words or source.text is None:
+        return list(rows)
+    text = source.text
+    return [row for row in rows if all(word in text(row).casefold() for word in words)]
+
+
+def _ordered(source: TableSource, rows: Sequence[TableRow], wanted: str) -> tuple[Sequence[TableRow], str]:
+    """The rows in the wanted order, unknown values last in both directions; and the order."""
+    name, falls = wanted.removeprefix("-"), wanted.startswith("-")
+    column = next((one for one in source.columns if one.name == name and one.is_sorted), None)
+    if column is None or column.value is None:
+        return rows, ""
+    keyed = [(column.value(row), row) for row in rows]
+    known = [(value, row) for value, row in keyed if value is not None]
+    known.sort(key=lambda one: _sort_key(one[0]), reverse=falls)
+    return [row for _, row in known] + [row for value, row in keyed if value is None], wanted
+
+
+def _sort_key(value: Any) -> Any:
+    return value.casefold() if isinstance(value, str) else tuple(value) if isinstance(value, list) else value
+
+
+def _head(column: TableColumn, by: str, asked: Mapping[str, str], prefix: str) -> TableHead:
+    if column.value is None or not column.is_sorted:
+        return TableHead(column, None, "none")
+    up, down = column.name, f"-{column.name}"
+    order = {up: "ascending", down: "descending"}.get(by, "none")
+    following = {up: down, down: up}.get(by, down if column.falls else up)
+    return TableHead(column, _changed(asked, {f"{prefix}sort": following, f"{prefix}page": None}), order)
+
+
+def _choice(choice: TableChoice, asked: Mapping[str, str], prefix: str) -> ChoiceShown:
+    field = f"{prefix}{choice.name}"
+    wanted = asked.get(field, "")
+    return ChoiceShown(field, choice.title, choice.values, wanted if wanted in choice.values else "")
+
+
+def _own_fields(source: TableSource, prefix: str) -> frozenset[str]:
+    """Fields that the filter's form sets itself, or that another filter makes void."""
+    return frozenset((f"{prefix}q", f"{prefix}page", *(f"{prefix}{choice.name}" for choice in source.choices)))
+
+
+def _cleared(asked: Mapping[str, str], own: frozenset[str], source: TableSource, prefix: str) -> Markup | None:
+    chosen = any(asked.get(f"{prefix}{choice.name}") in choice.values for choice in source.choices)
+    if not chosen and not _wanted(asked, f"{prefix}q"):
+        return None
+    return _changed(asked, dict.fromkeys(own))
+
+
+def _changed(asked: Mapping[str, str], changes: Mapping[str, object]) -> Markup:
+    """The query with these changes; a lone ``?`` where nothing is left, so that the link still leads to this page."""
+    return query({**asked, **changes}) or Markup("?")
+
+
+def _wanted(asked: Mapping[str, str], field: str) -> str:
+    return asked.get(field, "")[:_LONGEST_FILTER].strip()
+
+
+def _within(text: str | None, otherwise: int, most: int) -> int:
+    """A number of the query between 1 and ``most``."""
+    if text is None or not text.isascii() or not text.isdigit():
+        return min(otherwise, most)
+    return max(1, min(int(text[:9]), most))
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool | int | float):
+        return str(value)
+    return csv_text(" ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))

@@ -1,0 +1,259 @@
+"""The time line: how much of the reads was local, and everything that happened meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+
+from agent.documents.journal import history_rows
+from agent.money.traffic import bytes_words
+from agent.values.number_format import counted, lasted
+from agent.web.cycle_history import CycleSummary, HistoryEvent, HistoryKind
+from agent.web.page.acting_records import ActingRecords
+from agent.web.page.environment import address, percent, rendered
+from agent.web.page.links import subject_link
+from agent.web.page.page_request import PageRequest, PageView
+from agent.web.page.svg_timeline import TimelineMark, TimelinePoint, timeline
+from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource
+
+HOURS = (1, 6, 24)
+HOUR_MS = 3_600_000
+REPEATS_MS = 300_000
+"""Looks that fail so soon after one another are one event."""
+_JOURNAL = ("plan", "trigger", "approve", "apply", "cancel", "rollback", "pause", "resume")
+"""Entries of the journal that stand on the time line."""
+LANES = ("racks", "rebalances", "triggers", "moves", "findings", "proposals", "looks")
+_LANE_OF = {
+    "rack change": "racks",
+    "rebalance": "rebalances",
+    "trigger": "triggers",
+    "move began": "moves",
+    "move ended": "moves",
+    "plan": "moves",
+    "finding began": "findings",
+    "finding ended": "findings",
+    "look failed": "looks",
+}
+
+
+class TimelineSpan(NamedTuple):
+    """The part of time that is shown, in epoch milliseconds."""
+
+    from_ms: int
+    until_ms: int
+    hours: int
+
+
+def timeline_view(asked: PageRequest) -> Response:
+    """The view; ``hours`` is how far it goes back."""
+    state, now_ms = asked.agent.state, asked.clock().wall_ms
+    asked_hours = asked.query.get("hours", "")
+    hours = int(asked_hours) if asked_hours in {str(one) for one in HOURS} else 6
+    span = TimelineSpan(now_ms - hours * HOUR_MS, now_ms, hours)
+    acting = ActingRecords(asked)
+    rows = [one for one in state.past if span.from_ms <= one.at_ms <= span.until_ms]
+    events = [one for one in event_rows(rows, acting) if span.from_ms <= one["at_ms"] <= span.until_ms]
+    curve = curve_rows(rows)
+    return asked.page(
+        "timeline.html",
+        "Time line",
+        tables=(curve_table(curve), event_table(events)),
+        lead=lead(rows, events, span, state.started.wall_ms),
+        picture=timeline(
+            [TimelinePoint(*(row[name] for name in TimelinePoint._fields)) for row in curve],
+            [
+                TimelineMark(row["at_ms"], lane_of(row["kind"]), row["kind"], row["subject"], row["sentence"])
+                for row in events
+            ],
+            lanes=LANES,
+            from_ms=span.from_ms,
+            until_ms=span.until_ms,
+            known_from_ms=state.started.wall_ms,
+        ),
+        span=span,
+        spans=[(one, address("/timeline", **{**asked.query, "hours": one})) for one in HOURS],
+        unreadable=acting.unreadable,
+        data=address("/timeline", hours=hours, format="json", table="curve"),
+        more=sum(one.more_events for one in rows),
+    )
+
+
+def lane_of(kind: str) -> str:
+    """The lane of an event of this kind."""
+    return _LANE_OF.get(kind, "proposals")
+
+
+def curve_rows(past: Sequence[CycleSummary]) -> list[dict[str, Any]]:
+    """One row a minute; None is unknown."""
+    return [
+        {
+            "at_ms": one.at_ms,
+            "reads": one.reads,
+            "local": one.local,
+            "unknown": one.unknown,
+            "local_share": _share(one.local, one.reads),
+            "unknown_share": _share(one.unknown, one.reads),
+            "cross_rack_bytes_per_s": one.cross_rack_bytes_per_s,
+            "findings": one.findings,
+            "gaps": one.gaps,
+        }
+        for one in past
+    ]
+
+
+def _share(part: int | None, of: int | None) -> float | None:
+    return None if part is None or not of else round(part / of, 4)
+
+
+def event_rows(past: Sequence[CycleSummary], acting: ActingRecords) -> list[dict[str, Any]]:
+    """What the looks saw, and what the journal says was done, in the order of time."""
+    seen = [_event_row(event) for event in _without_repeats(event for row in past for event in row.events)]
+    done = [
+        {
+            "at_ms": row["at_ms"],
+            "kind": row["what"],
+            "subject": row["about"] or "everything",
+            "sentence": ": ".join(filter(None, (row["state"], row["sentence"]))),
+            "severity": None,
+            "source": "journal",
+        }
+        for row in history_rows(acting.view)
+        if row["what"] in _JOURNAL
+    ]
+    return sorted((*seen, *done), key=lambda row: (row["at_ms"], row["kind"], row["subject"]))
+
+
+def _event_row(event: HistoryEvent) -> dict[str, Any]:
+    return {
+        "at_ms": event.at_ms,
+        "kind": event.kind.value,
+        "subject": event.subject,
+        "sentence": event.sentence,
+        "severity": event.severity or None,
+        "source": "look",
+    }
+
+
+def _without_repeats(events: Iterable[HistoryEvent]) -> Iterator[HistoryEvent]:
+    """The events; looks that fail one after the other for the same reason are one."""
+    before: HistoryEvent | None = None
+    for event in events:
+        is_repeat = (
+            before is not None
+            and event.kind is HistoryKind.LOOK_FAILED
+            and event.sentence == before.sentence
+            and event.at_ms - before.at_ms <= REPEATS_MS
+        )
+        if event.kind is HistoryKind.LOOK_FAILED:
+            before = event
+        if not is_repeat:
+            yield event
+
+
+def lead(past: Sequence[CycleSummary], events: Sequence[Any], span: TimelineSpan, started_ms: int) -> str:
+    """How the locality went, in one sentence."""
+    known = [one for one in past if one.reads and one.local is not None]
+    parts = []
+    if known:
+        first, last = known[0], known[-1]
+        was, now = _percent(first), _percent(last)
+        parts.append(
+            f"{now} of all reads are local" + (f", {was} were {_ago(last, first)} before" if was != now else "")
+        )
+    else:
+        parts.append("How many reads are local is unknown")
+    parts.append(f"{counted(len(events), 'event')} in {counted(span.hours, 'hour')}")
+    if started_ms > span.from_ms:
+        parts.append(f"what was before this agent's start {lasted(span.until_ms - started_ms)} ago is unknown")
+    return "; ".join(parts) + "."
+
+
+def _percent(row: CycleSummary) -> str:
+    share = percent((row.local or 0) / (row.reads or 1))
+    return f"at least {share}" if row.unknown else share
+
+
+def _ago(last: CycleSummary, first: CycleSummary) -> str:
+    return lasted(last.at_ms - first.at_ms)
+
+
+def curve_table(rows: Sequence[TableRow]) -> TableSource:
+    """The curve, the newest row first."""
+    return TableSource(
+        key="curve",
+        title="Local reads",
+        unit="minute",
+        rows=rows,
+        columns=(
+            TableColumn("at_ms", "When", _instant, lambda row: row["at_ms"]),
+            TableColumn("local_share", "Local", lambda row: _part(row["local_share"]), lambda row: row["local_share"],
+                        is_number=True),
+            TableColumn("unknown_share", "Unknown", lambda row: _part(row["unknown_share"]),
+                        lambda row: row["unknown_share"], is_number=True),
+            TableColumn("reads", "Reads", lambda row: _number(row["reads"]), lambda row: row["reads"], is_number=True),
+            TableColumn("cross_rack_bytes_per_s", "Read across racks",
+                        lambda row: TableCell(bytes_words(row["cross_rack_bytes_per_s"])),
+                        lambda row: row["cross_rack_bytes_per_s"], is_number=True),
+            TableColumn("findings", "Findings", lambda row: _number(row["findings"]), lambda row: row["findings"],
+                        is_number=True),
+            TableColumn("gaps", "Not seen", lambda row: _number(row["gaps"]), lambda row: row["gaps"], is_number=True),
+        ),
+        sort="-at_ms",
+        empty="No look has finished in this time.",
+        page_rows=30,
+    )  # fmt: skip
+
+
+def event_table(rows: Sequence[TableRow]) -> TableSource:
+    """The events, the newest first."""
+    return TableSource(
+        key="events",
+        title="Events",
+        unit="event",
+        rows=rows,
+        columns=(
+            TableColumn("at_ms", "When", _instant, lambda row: row["at_ms"]),
+            TableColumn("kind", "What", _kind, lambda row: row["kind"]),
+            TableColumn("subject", "About", _subject, lambda row: row["subject"]),
+            TableColumn("sentence", "How", lambda row: TableCell(row["sentence"], tone="wide"),
+                        lambda row: row["sentence"]),
+        ),
+        sort="-at_ms",
+        text=lambda row: f"{row['kind']} {row['subject']} {row['sentence']}",
+        choices=(TableChoice("kind", "What", _kinds(rows), lambda row: row["kind"]),),
+        empty="Nothing happened in this time, as far as this agent saw.",
+        page_rows=25,
+        stacks=True,
+    )  # fmt: skip
+
+
+def _kinds(rows: Iterable[TableRow]) -> list[str]:
+    return sorted({row["kind"] for row in rows})
+
+
+def _instant(row: TableRow) -> TableCell:
+    return TableCell(rendered("instant.html", ms=row["at_ms"]))
+
+
+def _kind(row: TableRow) -> TableCell:
+    if row["severity"] is None:
+        return TableCell(row["kind"])
+    return TableCell(rendered("event_kind.html", kind=row["kind"], severity=row["severity"]))
+
+
+def _subject(row: TableRow) -> TableCell:
+    kind, slash, name = row["subject"].partition("/")
+    return TableCell(row["subject"] or "everything", subject_link(kind, name) if slash else None, tone="name")
+
+
+def _part(share: float | None) -> TableCell:
+    return TableCell(None if share is None else percent(share))
+
+
+def _number(value: int | None) -> TableCell:
+    return TableCell(None if value is None else f"{value:,}")
+
+
+VIEWS = (PageView("/timeline", timeline_view, needs_look=False),)

@@ -1,0 +1,307 @@
+"""What if: simulated changes as a form, answered in three columns; the question is the address."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+
+from agent.errors import BadInput
+from agent.money.traffic import bytes_words, usd_words
+from agent.simulate.change_texts import QUESTIONS, ChangeQuestion, changes_of
+from agent.values.number_format import counted, sized
+from agent.values.snapshot import OtherGroup
+from agent.web.page.environment import rendered
+from agent.web.page.links import group_link, subject_link
+from agent.web.page.page_request import PageRequest, PageView
+from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource
+from agent.web.what_if_answers import MOST_CHANGES, WhatIfAnswer
+
+COLUMNS = ("now", "own_assignor", "optimum")
+_TITLES = {"now": "Now", "own_assignor": "Its own assignor then", "optimum": "Optimum then"}
+_LONGEST = 500
+_SUGGESTED = 200
+"""Groups, topics and brokers that the form suggests."""
+
+
+class AskedQuestion(NamedTuple):
+    """A kind of change with the texts that were asked for."""
+
+    question: ChangeQuestion
+    texts: tuple[str, ...]
+    example: str
+
+
+def whatif_view(asked: PageRequest) -> Response:
+    """The form, and the answer where something is asked."""
+    texts = texts_of(asked)
+    answer = None if not any(texts.values()) else _answer(asked, texts)
+    document = answer.document if answer is not None else None
+    tables = () if document is None else _tables(document)
+    made = asked.page(
+        "whatif.html",
+        "What if",
+        tables=tables,
+        questions=_asked_questions(asked, texts),
+        answer=answer,
+        document=document,
+        summary="" if document is None else summary(document),
+        command=command_of(texts),
+        suggestions=_suggestions(asked),
+        most=MOST_CHANGES,
+        now_ms=asked.clock().wall_ms,
+    )
+    if answer is not None and answer.is_pending:
+        made.headers["refresh"] = "2"
+    return made
+
+
+def texts_of(asked: PageRequest) -> dict[str, tuple[str, ...]]:
+    """Kind of change -> the texts of the query, each once."""
+    fields = asked.request.query_params
+    return {
+        one.name: tuple(dict.fromkeys(text[:_LONGEST].strip() for text in fields.getlist(one.name) if text.strip()))
+        for one in QUESTIONS
+    }
+
+
+def _answer(asked: PageRequest, texts: Mapping[str, Sequence[str]]) -> WhatIfAnswer:
+    try:
+        changes = changes_of(texts)
+    except BadInput as error:
+        return WhatIfAnswer(refused=f"{error.what.removeprefix('--')}: {error.why}", remedy=error.todo)
+    return asked.agent.what_if.ask(asked.look, changes)
+
+
+def command_of(texts: Mapping[str, Sequence[str]]) -> str:
+    """The same question on the command line."""
+    words = [f"--{name} {shlex.quote(text)}" for name, some in texts.items() for text in some]
+    return " ".join(("rackwise simulate", *words))
+
+
+def summary(document: Mapping[str, Any]) -> str:
+    """What comes of it, in one sentence."""
+    groups, found = document["groups"], document["findings"]
+    parts = [counted(len(groups), "group is affected", "groups are affected") if groups else "No group is affected"]
+    new, gone = (sum(row["change"] == change for row in found) for change in ("new", "gone"))
+    if new or gone:
+        parts.append(f"{counted(new, 'finding comes', 'findings come')}, {gone:,} {'goes' if gone == 1 else 'go'}")
+    proposals = sum(row["change"] == "new" for row in document["proposals"])
+    if proposals:
+        parts.append(f"{counted(proposals, 'new proposal')} would be made")
+    if document["racks"]:
+        parts.append(f"losing {counted(len(document['racks']), 'rack')} costs something else")
+    return "; ".join(parts) + "."
+
+
+def _asked_questions(asked: PageRequest, texts: Mapping[str, tuple[str, ...]]) -> list[AskedQuestion]:
+    snapshot = asked.look.snapshot
+    group = next((name for name, of in snapshot.groups.items() if not isinstance(of, OtherGroup)), "my-group")
+    rack = next((one.rack.name for one in snapshot.brokers if one.rack.name), "rack-1")
+    broker = snapshot.brokers[0].id if snapshot.brokers else 1
+    topic = next(iter(snapshot.topics), "my-topic")
+    new = max((one.id for one in snapshot.brokers), default=0) + 1
+    examples = {
+        "add-member": f"{group}={rack}",
+        "remove-member": f"{group}=MEMBER",
+        "strategy": f"{group}=cooperative-sticky",
+        "standbys": f"{group}=1",
+        "remove-rack": rack,
+        "remove-broker": str(broker),
+        "add-rack": f"new-rack={new},{new + 1}",
+        "add-broker": f"{new}={rack}",
+        "add-replica": f"{topic}-0={broker}",
+        "remove-replica": f"{topic}-0={broker}",
+        "replication-factor": f"{topic}=3",
+    }
+    return [AskedQuestion(one, texts[one.name], examples[one.name]) for one in QUESTIONS]
+
+
+def _suggestions(asked: PageRequest) -> dict[str, list[str]]:
+    """Values that a field may take, by kind of change; a large cluster's are too many."""
+    snapshot = asked.look.snapshot
+    racks = sorted({one.rack.name for one in snapshot.brokers if one.rack.name})
+    brokers = [str(one.id) for one in snapshot.brokers[:_SUGGESTED]]
+    groups = [name for name, of in snapshot.groups.items() if not isinstance(of, OtherGroup)][:_SUGGESTED]
+    members = [f"{name}={rack}" for name in groups for rack in racks]
+    return {
+        "remove-rack": racks[:_SUGGESTED],
+        "remove-broker": brokers,
+        "add-member": members if len(members) <= _SUGGESTED else groups,
+        "strategy": [f"{name}=" for name in groups],
+        "standbys": [f"{name}=1" for name in groups],
+        "replication-factor": [f"{name}=3" for name in list(snapshot.topics)[:_SUGGESTED]],
+    }
+
+
+def _tables(document: Mapping[str, Any]) -> tuple[TableSource, ...]:
+    return (
+        group_table(document["groups"]),
+        finding_table(document["findings"]),
+        proposal_table(document["proposals"]),
+        copies_table(document["copies"]),
+        rack_table(document["racks"]),
+    )
+
+
+def group_table(rows: Sequence[TableRow]) -> TableSource:
+    """Affected groups in three columns."""
+
+    def column(name: str) -> TableColumn:
+        return TableColumn(
+            name,
+            _TITLES[name],
+            lambda row: TableCell(rendered("outcome.html", of=row[name])),
+            lambda row: None if row[name] is None else row[name]["crossing"],
+            falls=True,
+        )
+
+    return TableSource(
+        key="groups",
+        title="Groups: now, its own assignor, optimum",
+        unit="group",
+        rows=rows,
+        columns=(
+            TableColumn("group", "Group", lambda row: TableCell(row["group"], group_link(row["group"]), tone="name"),
+                        lambda row: row["group"]),
+            *(column(name) for name in COLUMNS),
+            *(TableColumn(f"{name}_bytes_per_s", f"{_TITLES[name]}, bytes/s",
+                          lambda row, of=name: TableCell(bytes_words(_field(row[of], "crossing_bytes_per_s"))),  # type: ignore[misc]
+                          lambda row, of=name: _field(row[of], "crossing_bytes_per_s"), is_number=True)  # type: ignore[misc]
+              for name in COLUMNS),
+            TableColumn("waiting", "Waits", _waiting, lambda row: row["waiting"], is_number=True,
+                        hint="partitions without a reader until the group has rebalanced"),
+            TableColumn("note", "Note", lambda row: TableCell(row["note"], tone="wide"), lambda row: row["note"]),
+        ),
+        text=lambda row: f"{row['group']} {row['kind']} {row['note']}",
+        empty="No group is affected.",
+        page_rows=25,
+        stacks=True,
+    )  # fmt: skip
+
+
+def _field(of: Mapping[str, Any] | None, name: str) -> Any:
+    return None if of is None else of[name]
+
+
+def _waiting(row: TableRow) -> TableCell:
+    return TableCell(None if row["waiting"] is None else f"{row['waiting']:,}")
+
+
+def finding_table(rows: Sequence[TableRow]) -> TableSource:
+    """Findings that come and go."""
+    return TableSource(
+        key="findings",
+        title="Findings that come and go",
+        unit="finding",
+        rows=rows,
+        columns=(
+            TableColumn("change", "Change", _change, lambda row: row["change"]),
+            TableColumn("severity", "Severity", lambda row: TableCell(rendered("severity.html", word=row["severity"])),
+                        lambda row: row["severity"]),
+            TableColumn("subject", "About", lambda row: TableCell(row["subject"], tone="name"),
+                        lambda row: row["subject"]),
+            TableColumn("sentence", "Finding", lambda row: TableCell(row["sentence"], tone="wide"),
+                        lambda row: row["sentence"]),
+        ),
+        text=lambda row: f"{row['subject']} {row['sentence']}",
+        empty="No finding comes or goes.",
+        page_rows=15,
+        stacks=True,
+    )  # fmt: skip
+
+
+def _change(row: TableRow) -> TableCell:
+    marks = {"new": ("", "+", "comes"), "gone": ("quiet", "−", "goes"), "unchanged": ("quiet", "=", "stays")}  # noqa: RUF001 (a minus sign is meant)
+    tone, mark, words = marks[row["change"]]
+    return TableCell(words, tone=tone, mark=mark)
+
+
+def proposal_table(rows: Sequence[TableRow]) -> TableSource:
+    """What would be proposed."""
+    return TableSource(
+        key="proposals",
+        title="Proposals then",
+        unit="proposal",
+        rows=rows,
+        columns=(
+            TableColumn("change", "Change", _change, lambda row: row["change"]),
+            TableColumn("kind", "Kind", lambda row: TableCell(row["kind"]), lambda row: row["kind"]),
+            TableColumn("subject", "About",
+                        lambda row: TableCell(row["subject"], subject_link(*_pair(row["subject"])), tone="name"),
+                        lambda row: row["subject"]),
+            TableColumn("sentence", "Change of it", lambda row: TableCell(row["sentence"], tone="wide"),
+                        lambda row: row["sentence"]),
+        ),
+        text=lambda row: f"{row['subject']} {row['sentence']}",
+        choices=(TableChoice("change", "Change", ("new", "gone", "unchanged"), lambda row: row["change"]),),
+        sort="-change",
+        empty="Nothing would be proposed.",
+        page_rows=15,
+        stacks=True,
+    )  # fmt: skip
+
+
+def _pair(subject: str) -> tuple[str, str]:
+    kind, _, name = subject.partition("/")
+    return kind, name
+
+
+def copies_table(rows: Sequence[TableRow]) -> TableSource:
+    """What added replicas cost."""
+
+    def rate(name: str) -> Any:
+        return lambda row: TableCell(bytes_words(row[name]))
+
+    def dollars(name: str) -> Any:
+        return lambda row: TableCell(usd_words(row[name]))
+
+    return TableSource(
+        key="copies",
+        title="Cost of the added replicas",
+        unit="topic",
+        rows=rows,
+        columns=(
+            TableColumn("topic", "Topic", lambda row: TableCell(row["topic"], tone="name"), lambda row: row["topic"]),
+            TableColumn("replicas_added", "Added", lambda row: TableCell(f"{row['replicas_added']:,}"),
+                        lambda row: row["replicas_added"], is_number=True),
+            TableColumn("bytes_to_copy", "To copy, once",
+                        lambda row: TableCell(None if row["bytes_to_copy"] is None else sized(row["bytes_to_copy"])),
+                        lambda row: row["bytes_to_copy"], is_number=True),
+            TableColumn("cross_rack_bytes_per_s_now", "Copied across racks now", rate("cross_rack_bytes_per_s_now"),
+                        lambda row: row["cross_rack_bytes_per_s_now"], is_number=True),
+            TableColumn("cross_rack_bytes_per_s_then", "Then", rate("cross_rack_bytes_per_s_then"),
+                        lambda row: row["cross_rack_bytes_per_s_then"], is_number=True),
+            TableColumn("usd_per_day_now", "A day now", dollars("usd_per_day_now"),
+                        lambda row: row["usd_per_day_now"], is_number=True),
+            TableColumn("usd_per_day_then", "A day then", dollars("usd_per_day_then"),
+                        lambda row: row["usd_per_day_then"], is_number=True),
+        ),
+        empty="No replica is added.",
+    )  # fmt: skip
+
+
+def rack_table(rows: Sequence[TableRow]) -> TableSource:
+    """Racks whose loss costs something else."""
+
+    def loss(name: str) -> Any:
+        return lambda row: TableCell(row[name] or "there is no such rack", tone="wide" if row[name] else "quiet")
+
+    return TableSource(
+        key="racks",
+        title="Losing a rack",
+        unit="rack",
+        rows=rows,
+        columns=(
+            TableColumn("rack", "Rack", lambda row: TableCell(row["rack"], tone="name"), lambda row: row["rack"]),
+            TableColumn("now", "Now", loss("now"), lambda row: row["now"]),
+            TableColumn("then", "Then", loss("then"), lambda row: row["then"]),
+        ),
+        empty="Losing a rack costs the same.",
+        stacks=True,
+    )
+
+
+VIEWS = (PageView("/whatif", whatif_view),)

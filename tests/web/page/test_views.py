@@ -1,0 +1,249 @@
+"""Every view of every world: valid HTML, nothing inline, every picture with words and a table, unknown as unknown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from functools import cache
+
+import pytest
+from lxml.etree import _Element as HtmlElement
+
+from agent.web.page.environment import environment
+from agent.web.page.routes import VIEWS
+from config.foreign_text import is_unsafe
+from tests.foreign_texts import POISONS
+from tests.web.page.answers import page_client, read, words
+from tests.web.page.worlds import WORLDS, many
+
+PATHS = ("/", "/racks", "/racks?view=table", "/groups", "/warmups", "/warmups?view=table", "/findings")
+
+
+@cache
+def html(world: str, path: str) -> str:
+    answer = page_client(WORLDS[world]()).get(path)
+    assert answer.status_code == 200, answer.text[:500]
+    return answer.text
+
+
+def page(world: str, path: str) -> HtmlElement:
+    return read(html(world, path))
+
+
+def every_page() -> list[tuple[str, str]]:
+    pages = [(world, path) for world in WORLDS for path in PATHS]
+    pages += [("sick", f"/groups/group?id={name}") for name in ("billing", "shop-app", "legacy-reports", "rebalancing")]
+    pages += [("sick", "/groups/group?id=fraud-check&view=table"), ("sick", "/racks?rack=eu-1b")]
+    return [*pages, ("unknown", "/groups/group?id=billing"), ("healthy", "/racks?rack=eu-1a&view=table")]
+
+
+@pytest.mark.parametrize(("world", "path"), every_page())
+def test_a_view_is_valid_has_nothing_inline_and_words_for_every_picture(world: str, path: str) -> None:
+    document = page(world, path)
+    elements = [one for one in document.iter() if isinstance(one.tag, str)]
+    assert not [one for one in elements if one.tag == "style" or "style" in one.attrib]
+    assert not [name for one in elements for name in one.attrib if str(name).lower().startswith("on")]
+    assert all(one.get("src") and not (one.text or "").strip() for one in elements if one.tag == "script")
+    ids = [one.get("id") for one in elements if one.get("id")]
+    assert len(ids) == len(set(ids))
+    for picture in (one for one in elements if one.tag in {"svg", "img"}):
+        named = picture.get("aria-label") or picture.get("alt") or picture.get("aria-hidden") == "true"
+        assert named
+    for label in (
+        one for one in elements if one.tag in {"input", "select", "textarea"} and one.get("type") != "hidden"
+    ):
+        assert any(parent.tag == "label" for parent in label.iterancestors()) or label.get("aria-label")
+    assert len(document.findall(".//h1")) == 1
+    assert all(words(one) or one.get("aria-label") for one in elements if one.tag in {"a", "button"})
+    assert not re.search(r"\bNone\b|\bnan\b|Undefined|<built-in|object at 0x", words(document.find(".//main")))
+
+
+def test_the_views_together_have_each_path_once() -> None:
+    paths = [view.path for view in VIEWS]
+    assert len(paths) == len(set(paths))
+    assert {"/", "/racks", "/groups", "/groups/group", "/warmups", "/findings"} <= set(paths)
+
+
+def test_templates_compile_and_print_every_value_through_the_border() -> None:
+    own = environment()
+    for name in own.list_templates():
+        own.get_template(name)
+    assert own.autoescape
+    assert own.from_string("{{ a }}{{ b }}").render(a="\x1b[2J\u202e<b>", b=None) == "\\x1b[2J\\u202e&lt;b&gt;unknown"
+
+
+def test_what_strangers_chose_is_shown_escaped_everywhere() -> None:
+    poisons = [text for text in POISONS.values() if any(map(is_unsafe, text))]
+    for path in PATHS:
+        written = html("hostile", path)
+        assert "<script>alert" not in written
+        assert not [text for text in poisons if text in written]
+        unsafe = {char for char in written if is_unsafe(char) and char != "\n"}
+        assert not unsafe, sorted(map(hex, map(ord, unsafe)))
+
+
+def test_a_group_with_any_name_has_its_page() -> None:
+    client = page_client(WORLDS["hostile"]())
+    names = [name for name in WORLDS["hostile"]().snapshot.groups if name.isprintable() or not name.isascii()]
+    for name in names[::9]:
+        if any("\ud800" <= char <= "\udfff" for char in name):
+            continue  # no browser can send it
+        answer = client.get("/groups/group", params={"id": name})
+        assert answer.status_code == 200, name
+        read(answer.text)
+    assert client.get("/groups/group?id=there-is-none").status_code == 404
+    assert client.get("/groups/group").status_code == 404
+
+
+def test_the_overview_says_how_things_are_and_what_to_do_first() -> None:
+    sick = page("sick", "/")
+    lead = words(sick.find(".//p[@class='lead big']"))
+    assert lead == (
+        "At least 36.8 MB/s cross racks, which costs at least $63.59 a day; 1 critical finding and 2 warnings; "
+        "4 proposals wait for a decision."
+    )
+    steps = [words(one) for one in sick.findall(".//ol[@class='steps']/li")]
+    assert len(steps) == 3
+    assert "$4.15 a day" in steps[0]
+    assert "critical" in steps[2], "a critical finding is always among them"
+    assert "group rebalancing rebalances" in words(sick).lower()
+    healthy = words(page("healthy", "/"))
+    assert (
+        "12.8 MB/s cross racks, which costs $22.12 a day; nothing critical was found; nothing is proposed." in healthy
+    )
+    assert "Nothing is to be done." in healthy
+
+
+def test_unknown_is_never_zero_nor_fine() -> None:
+    overview = words(page("unknown", "/"))
+    assert "What crosses racks is unknown" in overview
+    assert "nothing critical was found in what was seen" in overview or "finding" in overview
+    assert "Across racks now unknown" in overview
+    assert "not authorized" in overview
+    assert "$0.00" not in overview
+    assert "0 B/s" not in overview
+    racks = words(page("unknown", "/racks"))
+    assert "No rate is known" in racks
+    assert "0 B/s" not in racks
+    groups = page("unknown", "/groups")
+    row = groups.find(".//tbody/tr")
+    assert "unknown" in words(row)
+    assert "%" not in words(row)
+    assert "some may be hidden" not in words(page("empty", "/groups"))
+    assert "There are no groups." in words(page("empty", "/groups"))
+
+
+def test_a_group_in_part_unknown_has_a_range_and_is_hatched() -> None:
+    rows = {words(one.find("td")): one for one in page("sick", "/groups").findall(".//tbody/tr")}
+    legacy = [one for one in rows["legacy-reports"].findall("td") if "heat" in (one.get("class") or "")]
+    assert [words(one) for one in legacy] == ["·", "·", "·", "unknown"]
+    assert "is-unknown" in (legacy[3].get("class") or "")
+    assert "≤ 3.2 MB/s" in words(rows["legacy-reports"])
+    billing = [words(one) for one in rows["billing"].findall("td") if "heat" in (one.get("class") or "")]
+    assert billing == ["50 %", "50 %", "67 %", "·"]
+
+
+def test_the_rack_map_draws_flows_to_scale_and_leads_to_losses() -> None:
+    picture = page("sick", "/racks").find(".//svg[@class='drawing rack-map']")
+    assert len(picture.findall(".//a[@class='room']")) == 3
+    flows = [one for one in picture.iter("polygon") if "band" in (one.get("class") or "")]
+    titles = [words(one) for one in flows]
+    assert "eu-1a to eu-1b, replicate: 7.6 MB/s, $13.13 a day" in titles
+    assert any("move: 1 replica, rate unknown" in title for title in titles)
+    assert all("is-unknown" in one.get("class") for one, title in zip(flows, titles, strict=True) if "unknown" in title)
+    lost = page("sick", "/racks?rack=eu-1b")
+    assert "2 partitions without a leader" in words(lost.find(".//section[@id='loss']"))
+    names = [words(one.findall("td")[1]) for one in lost.findall(".//div[@id='table-loss']//tbody/tr")]
+    assert names == ["clicks-1", "payments-1", "shop-app 0_3"]
+    assert "no such rack" in words(read(page_client(WORLDS["sick"]()).get("/racks?rack=zz").text))
+
+
+def test_a_quiet_pair_of_racks_is_hatched_where_something_is_unknown() -> None:
+    unknown = page("unknown", "/racks")
+    assert unknown.find(".//svg[@class='drawing rack-map']") is None
+    assert "No rack is known" in words(unknown)
+    healthy = page("healthy", "/racks").find(".//svg[@class='drawing rack-map']")
+    assert not [one for one in healthy.iter("polygon") if "is-unknown" in (one.get("class") or "")]
+
+
+def test_a_group_shows_three_columns_and_why_it_is_not_triggered() -> None:
+    billing = page("sick", "/groups/group?id=billing")
+    columns = billing.findall(".//div[@class='three']/div")
+    assert [words(one.find("h3")).split()[0] for one in columns] == ["Now", "Its", "Optimum"]
+    assert "3 reads cross racks" in words(columns[0])
+    assert "0 reads cross racks" in words(columns[2])
+    tiles = columns[0].findall(".//span[@class]")
+    crossing = [one for one in tiles if "tile crossing" in one.get("class")]
+    assert len(crossing) == 3
+    assert all("leader in" in one.get("title") for one in crossing)
+    verdict = words(billing.find(".//div[@class='verdict']"))
+    assert "held" in verdict
+    assert "already in progress: 1 reassignment" in verdict
+    rules = billing.findall(".//div[@id='table-rules']//tbody/tr")
+    assert rules
+    fraud = words(page("sick", "/groups/group?id=fraud-check&view=table"))
+    assert "Why it is not made to rebalance" in fraud
+
+
+def test_a_streams_application_tells_warm_ups_from_standbys() -> None:
+    shop = page("sick", "/groups/group?id=shop-app")
+    now = shop.findall(".//div[@class='three']/div")[0]
+    assert len([one for one in now.iter("span") if "tile warmup" in (one.get("class") or "")]) == 4
+
+
+def test_warm_ups_have_lag_threshold_range_source_and_the_next_probe() -> None:
+    document = page("sick", "/warmups")
+    rows = {words(one.findall("td")[1]): words(one) for one in document.findall(".//div[@id='table-main']//tbody/tr")}
+    assert rows["0_1"].endswith("15,100 10,000 54 to 217 in 23 s to 93 s application endpoint")
+    assert "falls behind: never at this rate" in rows["0_3"]
+    assert "caught up" in rows["0_0"]
+    application = words(document.find(".//div[@id='table-applications']//tbody/tr"))
+    assert "2 of 4 in 7 min; a rebalance now saves 7 min 10 min unknown unknown" in application
+    assert "the journal is read in mode execute only, and the mode is propose" in words(document)
+    bars = document.find(".//svg[@class='drawing warmups']")
+    assert len([one for one in bars.iter("line") if one.get("class") == "threshold"]) == 4
+
+
+def test_a_finding_has_evidence_an_age_and_what_mends_it() -> None:
+    rows = {words(one.findall("td")[1]): one for one in page("sick", "/findings").findall(".//tbody/tr")}
+    legacy = rows["group/legacy-reports"]
+    assert "client.rack=<eu-1a|eu-1b|eu-1c>" in words(legacy)
+    assert "advise p-" in words(legacy)
+    assert legacy.find(".//details//dl") is not None
+    assert words(legacy.findall("td")[3]) == "60 s"
+    client = page_client(WORLDS["sick"]())
+    one = client.get("/findings?format=json&severity=critical").json()
+    assert [row["subject"] for row in one] == ["topic/payments"]
+    alone = read(client.get("/findings", params={"id": one[0]["id"]}).text)
+    assert len(alone.findall(".//tbody/tr")) == 1
+    assert client.get("/findings?id=none").status_code == 404
+
+
+def test_every_table_has_its_csv_and_json() -> None:
+    client = page_client(WORLDS["sick"]())
+    found = 0
+    for path in (*PATHS, "/racks?rack=eu-1b", "/groups/group?id=shop-app"):
+        for link in {one.get("href") for one in page("sick", path).iter("a") if "format=" in (one.get("href") or "")}:
+            answer = client.get(f"{path.partition('?')[0]}{link}")
+            assert answer.status_code == 200, link
+            if "format=csv" in link:
+                head, *rows = csv.reader(io.StringIO(answer.text))
+                assert all(len(row) == len(head) for row in rows)
+            else:
+                assert isinstance(answer.json(), list)
+            found += 1
+    assert found >= 20
+
+
+def test_a_thousand_groups_are_paged_and_searched() -> None:
+    client = page_client(many(1_000))
+    first = read(client.get("/groups").text)
+    assert len(first.findall(".//tbody/tr")) == 50
+    assert "1\N{EN DASH}50 of 1,000" in words(first)
+    assert words(read(client.get("/groups?q=group-000999").text).find(".//tbody/tr/td")) == "group-000999"
+    assert len(client.get("/groups?format=json").json()) == 1_000
+
+
+def test_what_a_phone_reads_is_the_same_page() -> None:
+    assert 'name="viewport" content="width=device-width, initial-scale=1"' in html("sick", "/")
