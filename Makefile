@@ -118,6 +118,10 @@ docs: venv ## build the manual into build/site; its readers need no network eith
 howtos: venv ## the how-tos as they are written, those that take minutes among them
 	$(BIN)/pytest -q -n 0 --durations 0 -m "integration or drill" tests/manual
 
+.PHONY: assets
+assets: venv ## fetch the browser libraries of the page by npm, as pinned in agent/web/page/static/vendor/vendor.lock.json
+	$(BIN)/python -m tests.web.page.fetch_assets
+
 .PHONY: dashboards
 dashboards: venv ## write the Grafana dashboards anew (deploy/grafana/dashboards)
 	$(BIN)/python -m deploy.grafana.generate
