@@ -103,10 +103,6 @@ schemas: venv ## write the schemas of topics and of what commands print anew (do
 	$(BIN)/python -m tests.docs.documents
 	$(BIN)/python -m tests.docs.openapi
 
-.PHONY: assets
-assets: venv ## fetch the browser libraries of the page and its tests by npm, as pinned in their vendor.lock.json
-	$(BIN)/python -m tests.web.page.fetch_assets
-
 .PHONY: pictures
 pictures: venv ## take the screenshots of the manual anew, with Chromium on a live cluster (docs/pictures)
 	RACKWISE_PICTURES=docs/pictures $(BIN)/pytest -q -n 0 tests/browser
@@ -122,6 +118,10 @@ docs: venv ## build the manual into build/site; its readers need no network eith
 .PHONY: howtos
 howtos: venv ## the how-tos as they are written, those that take minutes among them
 	$(BIN)/pytest -q -n 0 --durations 0 -m "integration or drill" tests/manual
+
+.PHONY: assets
+assets: venv ## fetch the browser libraries of the page and its tests by npm, as pinned in their vendor.lock.json
+	$(BIN)/python -m tests.web.page.fetch_assets
 
 .PHONY: dashboards
 dashboards: venv ## write the Grafana dashboards anew (deploy/grafana/dashboards)

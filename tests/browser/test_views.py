@@ -116,4 +116,8 @@ def _take(page: Page, file: Path) -> None:
     """A picture of what the screen shows, small as a file."""
     taken = Image.open(BytesIO(page.screenshot(animations="disabled"))).convert("RGB")
     assert taken.size == tuple((page.viewport_size or {}).values())
-    taken.quantize(COLOURS, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(file, optimize=True)
+    # The most frequent colours stay exactly as they are; shades of letters become the nearest of them.
+    counted = sorted(taken.getcolors(taken.width * taken.height), reverse=True)[:COLOURS]
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([part for _, colour in counted for part in colour])
+    taken.quantize(palette=palette, dither=Image.Dither.NONE).save(file, optimize=True)
