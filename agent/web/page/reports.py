@@ -203,7 +203,7 @@ def outcome_table(table: CsvTable | str, quantity: MeasuredQuantity) -> TableSou
 
     return TableSource(
         key="outcomes",
-        title=f"{quantity.title}: predicted and measured",
+        title=f"{quantity.title}, by proposal",
         unit="proposal",
         rows=rows,
         columns=(

@@ -19,6 +19,7 @@ from agent.values.journal import JournalState
 from agent.web.access.person import SignedInPerson
 from agent.web.access.refusals import AccessRefused
 from agent.web.commands import STALE, CommandDesk, WantedCommand
+from agent.web.page.proposal import differences
 from agent.web.page.proposal_standing import standing_of
 from config.foreign_text import is_unsafe
 from tests.foreign_texts import POISONS
@@ -157,6 +158,17 @@ def test_a_stale_plan_says_so_before_the_click_and_after_it() -> None:
     gone = acting_client().post("/commands", {"verb": "approve", "about": "p-0ld0ld0ld0ld", "plan_hash": "0" * 32})
     assert gone.status_code == 409
     assert "This proposal is over: replaced by" in gone.text
+
+
+def test_a_replaced_plan_names_what_the_new_one_does_otherwise() -> None:
+    proposal = approvable(sick())
+    assert proposal is not None
+    first, *rest = proposal.after
+    other = proposal._replace(after=(first._replace(value=(1, 6)), *rest))
+    assert differences(proposal, other) == ["clicks-0: 1, 5 before, 1, 6 now"]
+    assert differences(proposal, proposal) == []
+    many_rows = proposal._replace(after=tuple(first._replace(key=f"t-{number}") for number in range(20)))
+    assert differences(many_rows, proposal)[-1] == "and 15 more rows"
 
 
 def test_without_a_desk_and_without_a_role_nothing_is_sent() -> None:
