@@ -18,6 +18,7 @@ from agent.wire.client import WireClient
 from testbed.cluster import EmbeddedCluster
 from testbed.demo.workload import ClusterWorkload
 from tests.agent_process import Running, wait_for
+from tests.command import ROOT
 
 PREFIX = "browsed"
 """Of the agent's own topics: the cluster is shared."""
@@ -41,9 +42,7 @@ class BrowsedAgent(NamedTuple):
     def make_topics(self) -> None:
         """Topics with all replicas of a partition in one rack, and some records in each."""
         admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers})
-        wanted = [
-            NewTopic(name, num_partitions=len(CROWDED), replica_assignment=CROWDED) for name in (CLICKED, TYPED)
-        ]
+        wanted = [NewTopic(name, num_partitions=len(CROWDED), replica_assignment=CROWDED) for name in (CLICKED, TYPED)]
         for made in admin.create_topics(wanted).values():
             made.result(30)
 
@@ -87,6 +86,7 @@ def _settings(work: ClusterWorkload, tokens_file: Path, key_file: Path) -> dict[
         "http.auth.tokens_file": str(tokens_file),
         "execute.journal_key_file": str(key_file),
         "observe.refresh_sizes": "5s",
+        "http.reports": str(ROOT / "tests" / "pipeline" / "golden" / "report"),
         "log.format": "json",
         "topics.prefix": PREFIX,
         "groups.shop.application.endpoints": work.lags_url("shop"),

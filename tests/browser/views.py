@@ -25,6 +25,6 @@ VIEWS = (
     ShownView("proposal", "/proposals?q=payments", "main a[href*='/proposals/proposal']"),
     ShownView("moves", "/moves"),
     ShownView("time-line", "/timeline?hours=1"),
-    ShownView("what-if", "/whatif?remove_rack=c"),
+    ShownView("what-if", "/whatif?remove-rack=c"),
     ShownView("reports", "/reports"),
 )
