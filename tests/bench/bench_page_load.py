@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
 import signal
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -43,11 +44,21 @@ async def tab(number: int, address: str) -> None:
     """An open tab."""
     path = _PATHS[number % len(_PATHS)]
     async with client(number, address) as own:
-        (await own.get(path)).raise_for_status()
+        await refreshed(own, path)
         async with own.stream("GET", "/api/v1/events", timeout=None) as events:
             async for line in events.aiter_lines():
                 if line == "event: look":
-                    (await own.get(path)).raise_for_status()
+                    await refreshed(own, path)
+
+
+async def refreshed(own: httpx.AsyncClient, path: str) -> None:
+    """Fetch the page as its script does: after a moment of its own, and again when the server is busy."""
+    for _ in range(20):
+        await asyncio.sleep(random.uniform(0.15, 0.85))
+        if (answer := await own.get(path)).status_code != httpx.codes.SERVICE_UNAVAILABLE:
+            answer.raise_for_status()
+            return
+    raise TimeoutError(path)
 
 
 async def reloader(number: int, address: str) -> None:
@@ -56,7 +67,7 @@ async def reloader(number: int, address: str) -> None:
     async with client(number, address) as own:
         await asyncio.sleep(RELOAD_EVERY_S * number / RELOADERS)
         while True:
-            (await own.get(path)).raise_for_status()
+            await refreshed(own, path)
             await asyncio.sleep(RELOAD_EVERY_S)
 
 

@@ -112,10 +112,13 @@ class GroupTiles:
         why_best = "it was not assessed" if assessment is None else assessment.why_not and assessment.why_not.value
         name = (prediction.assignor if prediction is not None else None) or "its own assignor"
         best = "" if result is None else "proven" if result.optimal else "the best that was found"
+        optimal = _optimal(result)
+        if optimal is None and not why_best:
+            optimal, best = self._now(), "as it is now: none is better"
         return [
             self._column("Now", self._group.state, self._now(), "members are hidden while the group rebalances"),
             self._column("Its own assignor", name, _predicted(own), str(why_own or "nothing is predicted")),
-            self._column("Optimum", best, _optimal(result), str(why_best or "there is no better assignment")),
+            self._column("Optimum", best, optimal, str(why_best or "members are hidden while the group rebalances")),
         ]
 
     def rows(self) -> list[dict[str, Any]]:

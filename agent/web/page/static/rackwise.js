@@ -31,9 +31,11 @@
 
   // Live updates. A browser has few connections for one host, so a hidden tab gives its own back and catches up later.
   // The server shows a new look once its documents are made: until then the page asks again, for a while.
+  // All tabs hear of a look at once, and the server answers few requests at a time: each waits a moment of its own.
+  const apart = () => Math.random() * 700;
   let wanted = 0, tries = 0;
   const cycle = () => Number(find("#live")?.dataset.cycle || 0);
-  const again = () => { if (wanted > cycle() && tries-- > 0) setTimeout(changed, 600); };
+  const again = () => { if (wanted > cycle() && tries-- > 0) setTimeout(changed, 300 + apart()); };
   let events = null, wasLost = false, retry = 0, waits = 1000, pending = 0;
   const say = (state, words) => {
     const sign = find("#connection");
@@ -71,7 +73,7 @@
     events.addEventListener("look", (event) => {
       wanted = Number(JSON.parse(event.data).cycle) || 0;
       tries = 20;
-      if (cycle() !== wanted) changed();
+      if (cycle() !== wanted) setTimeout(changed, apart());
     });
     for (const name of ["reset", "plan"]) events.addEventListener(name, changed);
   };
@@ -81,7 +83,8 @@
     if (document.hidden) { hiding = setTimeout(() => { disconnect(); wasLost = true; }, 5000); } else { tick(); connect(); }
   });
   // A refresh keeps what the reader opened (morphIgnore in the page's head), typed or focused.
-  document.addEventListener("htmx:after:swap", () => { say(...state); tick(); mark(); again(); });
+  document.addEventListener("htmx:after:swap", () => { say(...state); tick(); mark(); });
+  document.addEventListener("htmx:finally:request", again);  // also of one that was refused
 
   // Theme: kept in a cookie, so that the server's next page has it from the start.
   const mark = () => {
