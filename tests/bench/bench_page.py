@@ -32,6 +32,11 @@ PATHS = (
     "/warmups",
     "/findings",
     "/findings?severity=info&sort=subject",
+    "/proposals",
+    "/moves",
+    "/timeline",
+    "/whatif",
+    "/reports",
 )
 
 
