@@ -214,9 +214,9 @@ def _notifier(
     from agent.notify.service import NotifyService  # noqa: PLC0415 it imports Apprise, which only targets need
 
     notify = settings.notify
-    pace = NotifierPace(outbox_limits(notify), settings.process.stall_after_ms, notify.page)
+    pace = NotifierPace(outbox_limits(notify), settings.process.stall_after_ms, settings.http.url)
     return AgentNotifier(
-        [(one.target, NotifyService(one.target.name, one.url, notify.page)) for one in targets],
+        [(one.target, NotifyService(one.target.name, one.url, settings.http.url)) for one in targets],
         view=lambda: loop_view(agent.watch.state, agent.journal_now),
         pace=pace,
         clock=system_clock,
