@@ -49,6 +49,7 @@ from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, DELETE, LOG_APPEND_
 from agent.values.limits import AgentMode, Limits
 from agent.values.number_format import counted
 from agent.values.proposal import Proposal
+from agent.web.access.ambient import trusted_networks
 from agent.web.access.gate import hosts_of, make_gate
 from agent.web.access.tls import tls_context
 from agent.web.agent_view import AgentView
@@ -252,7 +253,8 @@ def _web(loaded: LoadedSettings, agent: AgentDaemon) -> WebServer:
         gate=make_gate(http) if http.pages else None,
         routes=_pages(view, desk) if http.pages else (),
     )
-    return WebServer(app, http.bind, http.port, tls=tls_context(http.tls))
+    proxies = trusted_networks(http.auth.proxy.networks)
+    return WebServer(app, http.bind, http.port, tls=tls_context(http.tls), proxies=proxies)
 
 
 def _pages(view: AgentView, desk: CommandDesk) -> list[BaseRoute]:

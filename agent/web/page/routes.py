@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from agent.values.clock import Clock
+from agent.values.number_format import counted
 from agent.web.access.refusals import AccessRefused
 from agent.web.agent_view import AgentView
 from agent.web.commands import CommandDesk
@@ -86,7 +87,12 @@ async def _answer(view: PageView, of: PageAgent, request: Request) -> Response:
 def _made(view: PageView, of: PageAgent, request: Request, form: dict[str, str]) -> Response:
     documents, afterwards = of.looks.now()
     asked = PageRequest(request, of.agent, of.clock, documents, form, of.desk)
-    answer = _no_look(asked) if documents is None and view.needs_look else _answered(view, asked)
+    if documents is None and view.needs_look:
+        answer = _no_look(asked)
+    elif documents is not None and view.is_of_all and not documents.are_made and "format" not in asked.query:
+        answer = _not_made(asked)
+    else:
+        answer = _answered(view, asked)
     if afterwards is not None:
         answer.background = BackgroundTask(afterwards)
     return answer
@@ -104,6 +110,12 @@ def _answered(view: PageView, asked: PageRequest) -> Response:
         )
         what = "This view could not be made. The agent goes on, and so do the other views."
         return asked.problem(500, "Failed", what, "The agent's log has the error (page_failed): please report it.")
+
+
+def _not_made(asked: PageRequest) -> Response:
+    """For a moment, where no page was asked for lately and there are very many groups."""
+    groups = counted(len(asked.look.snapshot.groups), "group")
+    return asked.page("preparing.html", "One moment", sentence=f"The figures of {groups} are being made.")
 
 
 def _no_look(asked: PageRequest) -> Response:
