@@ -103,9 +103,6 @@ schemas: venv ## write the schemas of topics and of what commands print anew (do
 	$(BIN)/python -m tests.docs.documents
 	$(BIN)/python -m tests.docs.openapi
 
-.PHONY: assets
-assets: venv ## fetch the browser libraries of the page by npm, as pinned in agent/web/page/static/vendor/vendor.lock.json
-	$(BIN)/python -m tests.web.page.fetch_assets
 .PHONY: reference
 reference: venv ## write the reference of the manual anew, from the code (docs/reference)
 	$(BIN)/python -m tests.docs.reference
@@ -117,6 +114,10 @@ docs: venv ## build the manual into build/site; its readers need no network eith
 .PHONY: howtos
 howtos: venv ## the how-tos as they are written, those that take minutes among them
 	$(BIN)/pytest -q -n 0 --durations 0 -m "integration or drill" tests/manual
+
+.PHONY: assets
+assets: venv ## fetch the browser libraries of the page by npm, as pinned in agent/web/page/static/vendor/vendor.lock.json
+	$(BIN)/python -m tests.web.page.fetch_assets
 
 .PHONY: dashboards
 dashboards: venv ## write the Grafana dashboards anew (deploy/grafana/dashboards)

@@ -34,6 +34,7 @@ from agent.notify.targets import TargetAddress, addresses, outbox_limits, secret
 from agent.observe.context import ObserverClients, ObserverState
 from agent.observe.observe_cluster import observe, reach_cluster
 from agent.record.librdkafka import refusal
+from agent.record.newest_look import agents_or_why
 from agent.record.own_topics import OwnTopic
 from agent.record.proposals import proposals_in
 from agent.record.reader import open_reader
@@ -65,7 +66,7 @@ from config.settings import Settings
 TELEMETRY_PARTITIONS = 6
 _FRESH_LOOKS = 3
 _READ_MS = 10_000
-_JOURNAL_MS = 3_000
+_JOURNAL_MS, _REPORTS_MS = 3_000, 2_000
 """How long a page may wait for the journal."""
 
 
@@ -324,6 +325,9 @@ def agent_view(loaded: LoadedSettings, agent: AgentDaemon) -> AgentView:
         read_journal=_journal_reader(settings, plan, agent),
         journal_name=str(plan.file or plan.journal_topic),
         acting=agent.acting_now,
+        read_agents=lambda: agents_or_why(
+            settings.kafka.confluent(), settings.telemetry_topic, prefix=settings.topics.prefix, timeout_ms=_REPORTS_MS
+        ),
         identity=AgentIdentity(_agent_name(settings), socket.gethostname(), os.getpid(), settings.poll.interval_ms),
     )
 
