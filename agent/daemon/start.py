@@ -57,6 +57,7 @@ from agent.web.app import WebServer, make_app
 from agent.web.commands import CommandDesk
 from agent.web.loop_state import LoopState
 from agent.web.metrics import SeriesCaps
+from config.http_settings import HttpSettings, is_loopback
 from config.load import LoadedSettings
 from config.logging import set_up_logging
 from config.sections import TopicSettings
@@ -89,6 +90,7 @@ def run_agent(loaded: LoadedSettings, *, once: bool = False) -> int:
                     address=server.address,
                     sentence=f"health and metrics at {server.scheme}://{server.address}",
                 )
+                _warn_of_clear_text(settings.http)
                 return agent.run(lambda: server.is_running)
 
 
@@ -255,6 +257,14 @@ def _web(loaded: LoadedSettings, agent: AgentDaemon) -> WebServer:
     )
     proxies = trusted_networks(http.auth.proxy.networks)
     return WebServer(app, http.bind, http.port, tls=tls_context(http.tls), proxies=proxies)
+
+
+def _warn_of_clear_text(http: HttpSettings) -> None:
+    """Log that tokens travel in clear text, where that is so."""
+    secure = http.tls.cert_file is not None or (http.url or "").startswith("https:")
+    if http.pages and http.auth.is_set and not secure and not is_loopback(http.bind):
+        sentence = "tokens and cookies travel over plain HTTP: set http.tls, or http.url where a proxy ends TLS"
+        structlog.get_logger("rackwise").warning("sign_in_in_clear_text", sentence=sentence)
 
 
 def _pages(view: AgentView, desk: CommandDesk) -> list[BaseRoute]:
