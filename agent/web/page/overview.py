@@ -10,9 +10,10 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from agent.money.traffic import bytes_between, usd_between, usd_words
-from agent.values.cycle import cluster_size, hidden_groups
+from agent.values.cycle import cluster_size, gaps_of, hidden_groups
 from agent.values.finding import Finding, FindingSeverity
 from agent.values.number_format import counted, few, in_full, usd_per_gb
+from agent.values.observation import ObservationPart
 from agent.values.proposal import Proposal
 from agent.web.page.links import finding_link, proposal_link
 from agent.web.page.look_documents import DocumentMaker
@@ -59,7 +60,7 @@ def overview(asked: PageRequest) -> Response:
         lead=lead(look, money, severities),
         money=money,
         price=price_words(money, look),
-        size=cluster_size(look.snapshot),
+        seen=seen_words(look),
         severities=severities,
         steps=steps,
         gaps=gaps[:_GAPS_SHOWN],
@@ -69,6 +70,23 @@ def overview(asked: PageRequest) -> Response:
         proposals=len(look.proposals),
         kinds=sorted(Counter(one.kind.value for one in look.proposals).items()),
     )
+
+
+def seen_words(look: StageEvaluation) -> list[str]:
+    """Brokers, racks, topics and groups, each at least where some may be hidden; no rack is known is not no rack."""
+    snapshot, size = look.snapshot, cluster_size(look.snapshot)
+    words = []
+    for count, word, part in (
+        (size.brokers, "broker", ObservationPart.BROKERS),
+        (size.racks, "rack", ObservationPart.BROKERS),
+        (size.topics, "topic", ObservationPart.TOPICS),
+        (size.groups, "group", ObservationPart.GROUPS),
+    ):
+        hides = bool(gaps_of(snapshot, (part,))) or (
+            word == "rack" and any(b.rack.name is None for b in snapshot.brokers)
+        )
+        words.append(f"{word}s unknown" if hides and not count else f"{'≥ ' if hides else ''}{counted(count, word)}")
+    return words
 
 
 def lead(look: StageEvaluation, money: MoneyDocument, severities: Counter[str]) -> str:

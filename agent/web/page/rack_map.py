@@ -13,7 +13,7 @@ from agent.web.page.flows import PATH_WORDS, RackFlow, RackFlows, rack_flows
 from agent.web.page.links import group_link, rack_link
 from agent.web.page.page_documents import shared_costs, shared_racks
 from agent.web.page.page_request import PageRequest, PageView
-from agent.web.page.svg_rack_map import MOST_ROOMS, rack_map
+from agent.web.page.svg_rack_map import MOST_FLOWS, MOST_ROOMS, rack_map
 from agent.web.page.tables import TableCell, TableColumn, TableRow, TableSource
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ def rack_view(asked: PageRequest) -> Response:
         tables=tables,
         picture=rack_map(racks, flows, selected=wanted),
         racks=len(names),
+        flows=len(flows.flows),
+        most_flows=MOST_FLOWS,
         most_rooms=MOST_ROOMS,
         matrix=_matrix(names[:MOST_IN_MATRIX], flows),
         matrix_names=names[:MOST_IN_MATRIX],

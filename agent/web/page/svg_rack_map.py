@@ -12,7 +12,7 @@ from markupsafe import Markup
 from agent.money.traffic import bytes_words, usd_words
 from agent.values.number_format import counted
 from agent.web.page.environment import short_name
-from agent.web.page.flows import CONSUME, MOVE, PATHS, REPLICATE, RackFlow, RackFlows
+from agent.web.page.flows import CONSUME, MOVE, REPLICATE, RackFlow, RackFlows
 from agent.web.page.links import rack_link
 from agent.web.page.svg_elements import drawing, element, group, hatching, link, number, text
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 MOST_ROOMS = 12
 """Of more racks the matrix alone is shown."""
-_MOST_FLOWS = 40
+MOST_FLOWS = 40
+"""Flows that are drawn, the largest; the table has all."""
 _MOST_LABELS = 6
 """Pairs with words beside them, where there are more than four racks."""
 _WIDTH = 1080.0
@@ -115,15 +116,17 @@ def _patterns() -> Markup:
 
 def _bands(scene: _Scene, names: Sequence[str]) -> Iterable[Markup]:
     """The flows between every two racks, side by side, each towards its arrow; then their words, above all bands."""
-    shown = scene.flows.flows[:_MOST_FLOWS]
+    shown = scene.flows.flows[:MOST_FLOWS]
+    flowing = {frozenset((flow.source, flow.target)) for flow in scene.flows.flows}
     labels: list[Markup] = []
-    labelled = {(flow.source, flow.target) for flow in shown[: _MOST_LABELS * len(PATHS)]}
+    labelled = _largest_pairs(shown)
     for index, first in enumerate(names):
         for second in names[index + 1 :]:
             there = [flow for flow in shown if (flow.source, flow.target) == (first, second)]
             back = [flow for flow in shown if (flow.source, flow.target) == (second, first)]
             if not there and not back:
-                yield _quiet(scene, first, second)
+                if frozenset((first, second)) not in flowing:
+                    yield _quiet(scene, first, second)
                 continue
             lanes = _lanes([*there, *reversed(back)], scene)
             for flow, offset, width in lanes:
@@ -134,6 +137,15 @@ def _bands(scene: _Scene, names: Sequence[str]) -> Iterable[Markup]:
                     edge = sum(width for _, _, width in lanes) / 2 + 2 * len(lanes)
                     labels.append(_label(flows, scene, -edge))
     yield from labels
+
+
+def _largest_pairs(flows: Sequence[RackFlow]) -> frozenset[tuple[str, str]]:
+    """The pairs with the most bytes per second, which have words beside them."""
+    totals: dict[tuple[str, str], float] = {}
+    for flow in flows:
+        pair = flow.source, flow.target
+        totals[pair] = totals.get(pair, 0.0) + (flow.bytes_per_s or 0.0)
+    return frozenset(sorted(totals, key=lambda pair: (-totals[pair], pair))[:_MOST_LABELS])
 
 
 def _lanes(flows: Sequence[RackFlow], scene: _Scene) -> list[tuple[RackFlow, float, float]]:

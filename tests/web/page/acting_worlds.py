@@ -43,7 +43,7 @@ from config.settings import Settings
 from tests.builders import Answers
 from tests.journals import journal
 from tests.web.page.answers import PageClient
-from tests.web.page.worlds import NOW, _cycle, clock, sick
+from tests.web.page.worlds import NOW, clock, cycle_of, sick
 
 NOW_MS = NOW.wall_ms
 MINUTE = 60_000
@@ -164,7 +164,7 @@ def acting(
     look = look or sick()
     chosen = {"kafka": {"bootstrap.servers": "kafka:9092"}, "mode": mode, **settings}
     loaded = LoadedSettings(settings=Settings.model_validate(chosen))
-    cycle = replace(_cycle(look), observation=copying(172 * MB, NOW.monotonic_ms))
+    cycle = replace(cycle_of(look), observation=copying(172 * MB, NOW.monotonic_ms))
     if proposals is not None:
         cycle = replace(cycle, proposals=proposals)
     at = ClockReading(NOW_MS - 3_000, NOW.monotonic_ms - 3_000)

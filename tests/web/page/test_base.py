@@ -7,9 +7,11 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 from jinja2 import ChoiceLoader, DictLoader
 from starlette.responses import Response
 
@@ -20,6 +22,8 @@ from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableSour
 from tests.web.page.answers import page_client, read, words
 from tests.web.page.fetch_assets import VENDOR, locked_files
 from tests.web.page.worlds import healthy
+
+ROOT = Path(__file__).parents[3]
 
 ROWS: tuple[Mapping[str, Any], ...] = tuple(
     {"name": name, "bytes": size, "kind": kind}
@@ -224,3 +228,26 @@ def test_shares_and_missing_values_are_written_with_care() -> None:
     ]  # fmt: skip
     with pytest.raises(Exception, match="undefined"):
         rendered("problem.html")
+
+
+def test_templates_and_files_are_in_the_wheel() -> None:
+    packed = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
+    page = ROOT / "agent" / "web" / "page"
+    wanted = {
+        path.relative_to(ROOT).as_posix()
+        for folder in ("templates", "static")
+        for path in (page / folder).rglob("*")
+        if path.is_file()
+    }
+    assert wanted
+    assert wanted <= packed
+
+
+def test_pages_tell_the_browser_library_to_use_no_script_of_theirs() -> None:
+    head = read(page_client(healthy(), views=VIEWS).get("/things").text).find(".//meta[@name='htmx-config']")
+    settings = json.loads(head.get("content") or "")
+    assert settings["includeIndicatorCSS"] is False
+    assert "open" in settings["morphIgnore"]
+    assert {"4xx", "5xx"} <= set(map(str, settings["noSwap"]))
+    written = "".join(path.read_text() for path in (ROOT / "agent" / "web" / "page" / "templates").glob("*.html"))
+    assert not re.search(r"hx-on|hx-vals|\bjs:|javascript:", written), "these would need a policy that allows eval"

@@ -10,8 +10,12 @@ from functools import cache
 import pytest
 from lxml.etree import _Element as HtmlElement
 
+from agent.documents.cluster import RackDocument
+from agent.documents.views import racks
 from agent.web.page.environment import environment
+from agent.web.page.flows import RackFlow, RackFlows
 from agent.web.page.routes import VIEWS
+from agent.web.page.svg_rack_map import MOST_FLOWS, rack_map
 from config.foreign_text import is_unsafe
 from tests.foreign_texts import POISONS
 from tests.web.page.answers import page_client, read, words
@@ -165,6 +169,23 @@ def test_a_quiet_pair_of_racks_is_hatched_where_something_is_unknown() -> None:
     assert "No rack is known" in words(unknown)
     healthy = page("healthy", "/racks").find(".//svg[@class='drawing rack-map']")
     assert not [one for one in healthy.iter("polygon") if "is-unknown" in (one.get("class") or "")]
+
+
+def test_a_pair_whose_flows_are_too_small_to_be_drawn_is_not_called_quiet() -> None:
+    flows = tuple(RackFlow(a, b, "consume", 1e6, None) for a in "abcdefgh" for b in "abcdefgh" if a != b)
+    rows = [rack_row(name) for name in "abcdefgh"]
+    picture = str(rack_map(rows, RackFlows(flows, (), is_measured=True)))
+    assert picture.count("<polygon") == MOST_FLOWS < len(flows)
+    assert "nothing crosses" not in picture
+    some = RackFlows(flows[:1], (), is_measured=True)
+    assert str(rack_map(rows, some)).count("nothing crosses") == 27
+    assert "nothing crosses" not in str(rack_map(rows, some._replace(is_measured=False)))
+    assert rack_map([rack_row(f"r{number}") for number in range(13)], some) is None
+
+
+def rack_row(name: str) -> RackDocument:
+    row = next(row for row in racks(WORLDS["healthy"]()) if row["rack"] == "eu-1a")
+    return {**row, "rack": name}
 
 
 def test_a_group_shows_three_columns_and_why_it_is_not_triggered() -> None:

@@ -80,11 +80,7 @@
     clearTimeout(hiding);
     if (document.hidden) { hiding = setTimeout(() => { disconnect(); wasLost = true; }, 5000); } else { tick(); connect(); }
   });
-  // A refresh keeps what the reader opened, typed or focused.
-  document.addEventListener("htmx:before:morph:attr", (event) => {
-    const { attrName } = event.detail || {};
-    if (attrName === "open") event.preventDefault();
-  });
+  // A refresh keeps what the reader opened (morphIgnore in the page's head), typed or focused.
   document.addEventListener("htmx:after:swap", () => { say(...state); tick(); mark(); again(); });
 
   // Theme: kept in a cookie, so that the server's next page has it from the start.
@@ -128,13 +124,13 @@
   });
 
   // Keys: g and the letter of a view, / for the filter, c for colours, ? for the list. They can be switched off.
-  let before = 0;
+  let before = -Infinity;
   document.addEventListener("keydown", (event) => {
     const at = event.target;
     if (event.ctrlKey || event.metaKey || event.altKey || at.closest("input, select, textarea, dialog, [contenteditable]")) return;
     if (localStorage.getItem("rackwise-keys") === "off") return;
     const wasG = performance.now() - before < 1500;
-    before = 0;
+    before = -Infinity;
     if (wasG) {
       const link = [...document.querySelectorAll(".sidebar a[data-key]")].find((one) => one.dataset.key === event.key);
       if (link) { event.preventDefault(); link.click(); }
