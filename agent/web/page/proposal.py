@@ -18,7 +18,7 @@ from agent.journal.commands import attempt_text, next_attempt
 from agent.propose.codec import proposal_to_json
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.assessment import Locality, LocalityMeasure
-from agent.values.number_format import lasted, sized, usd
+from agent.values.number_format import counted, lasted, sized, usd
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.reassignment import attempt
 from agent.web.access.person import AccessRole
@@ -35,6 +35,7 @@ from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow,
 from config.foreign_text import json_text
 
 DAY_MS = 86_400_000
+_DIFFERENCES = 8
 _ANSWERS = {
     "yes": ("good", "✓"),
     "no": ("bad", "✕"),
@@ -83,6 +84,19 @@ def found_proposal(asked: PageRequest, proposal_id: str) -> ShownProposal | None
     return None
 
 
+def differences(before: Proposal, now: Proposal) -> list[str]:
+    """What the plan does otherwise than the one before it, row by row; the first few."""
+    was, is_ = ({row.key: row.value for row in one.after} for one in (before, now))
+    changed = [key for key in dict.fromkeys((*was, *is_)) if was.get(key) != is_.get(key)]
+    words = [f"{key}: {_side(was.get(key))} before, {_side(is_.get(key))} now" for key in changed[:_DIFFERENCES]]
+    more = len(changed) - len(words)
+    return [*words, *([f"and {counted(more, 'more row')}"] if more else [])]
+
+
+def _side(value: Sequence[object] | None) -> str:
+    return "not changed" if value is None else value_words(value)
+
+
 def no_proposal(asked: PageRequest, proposal_id: str) -> Response:
     """Why there is no such proposal, with what the journal says of it."""
     acting = ActingRecords(asked)
@@ -122,6 +136,7 @@ def proposal_page(asked: PageRequest, found: ShownProposal, *, status: int = 200
             history_table(history, acting.unreadable),
         ),
         shown=found,
+        instead=[(one, differences(proposal, one)) for one in found.instead],
         proposal=proposal,
         subject_href=subject_link(proposal.subject.kind, proposal.subject.name),
         standing=standing,

@@ -90,7 +90,11 @@ def reports_view(asked: PageRequest) -> Response:
         tables=_tables(asked, folder, files, chosen),
         why="" if files else f"The folder {folder} has no report yet; rackwise spark report --out {folder} writes one.",
         files=files,
-        names=[(address("/reports", file=one.name), TITLES.get(one.name, one.name), one == chosen) for one in tables],
+        names=[
+            (address("/reports", file=one.name), TITLES.get(one.name, one.name), one == chosen)
+            for one in tables
+            if one.name != OUTCOMES
+        ],
         summary=_summary(folder, files),
         scatter=_scatter(asked, folder, files) if chosen is None else None,
         chosen=None if chosen is None else TITLES.get(chosen.name, chosen.name),
@@ -199,7 +203,7 @@ def outcome_table(table: CsvTable | str, quantity: MeasuredQuantity) -> TableSou
 
     return TableSource(
         key="outcomes",
-        title=f"{quantity.title}: predicted and measured",
+        title=f"{quantity.title}, by proposal",
         unit="proposal",
         rows=rows,
         columns=(

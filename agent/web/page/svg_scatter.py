@@ -11,7 +11,7 @@ from markupsafe import Markup
 from agent.values.number_format import counted
 from agent.web.page.svg_elements import drawing, element, group, hatching, number, text
 
-_WIDTH, _HEIGHT, _LEFT, _TOP, _SIDE = 720.0, 400.0, 96.0, 14.0, 320.0
+_WIDTH, _HEIGHT, _LEFT, _TOP, _SIDE = 720.0, 410.0, 96.0, 32.0, 320.0
 _WIDE = 600.0
 _DECADES = 100.0
 """Positive values that are so many times apart are drawn on logarithmic scales."""
@@ -89,7 +89,7 @@ def _axes(scale: _SharedScale, words: Callable[[float], str]) -> Markup:
         parts.append(text(_LEFT - 8, y + 4, words(tick), class_="text-3", text_anchor="end"))
         parts.append(text(x, _TOP + _SIDE + 18, words(tick), class_="text-3", text_anchor="middle"))
     parts.append(text(_LEFT + _WIDE / 2, _HEIGHT - 10, "predicted", class_="text-2", text_anchor="middle"))
-    parts.append(text(6.0, _TOP + 12, "measured", class_="text-2"))
+    parts.append(text(_LEFT, 16.0, "measured", class_="text-2"))
     return group(*parts)
 
 

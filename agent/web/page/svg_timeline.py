@@ -18,6 +18,9 @@ _TOP, _CURVE, _SECOND, _GAP, _LANE = 30.0, 168.0, 64.0, 42.0, 26.0
 _GAP_MS = 150_000
 """Two rows that are farther apart do not belong together: what was between them is unknown."""
 _HATCH = "url(#unknown-time)"
+_STRIP = 10.0
+_OF_JOURNAL = ("triggers", "moves")
+"""Lanes that the journal knows of, also from before the agent's start."""
 MOST_MARKS = 400
 SHAPES = {
     "rack change": "M-5 -5h10v10h-10z",
@@ -75,6 +78,11 @@ def timeline(
     second = _TOP + _CURVE + _GAP
     below = second + _SECOND + _GAP
     height = below + len(lanes) * _LANE + 30
+    strips = [
+        (below + at * _LANE + _LANE / 2 - _STRIP / 2, _STRIP)
+        for at, name in enumerate(lanes)
+        if name not in _OF_JOURNAL
+    ]
     known = [one for one in points if one.local_share is not None]
     last = known[-1].local_share if known else None
     said = "unknown" if last is None else f"{100 * last:.0f} % of reads are local at the end"
@@ -84,7 +92,7 @@ def timeline(
         _WIDTH,
         height,
         hatching("unknown-time"),
-        _unknown_times(points, axis, known_from_ms, second + _SECOND),
+        _unknown_times(points, axis, known_from_ms, [(_TOP, _CURVE), (second, _SECOND), *strips]),
         _scale(),
         _bands(points, axis),
         *_lines("line-local", ((p.at_ms, p.local_share) for p in points), axis, _ValueScale(_TOP, _CURVE, 1.0)),
@@ -104,7 +112,9 @@ def _scale() -> Markup:
     return group(*parts)
 
 
-def _unknown_times(points: Sequence[TimelinePoint], axis: _TimeAxis, known_from_ms: int, bottom: float) -> Markup:
+def _unknown_times(
+    points: Sequence[TimelinePoint], axis: _TimeAxis, known_from_ms: int, areas: Sequence[tuple[float, float]]
+) -> Markup:
     """Hatched where no look says anything: before the agent's start, and where looks failed or are missing."""
     spans: list[tuple[float, float, str]] = []
     times = [one.at_ms for one in points if one.local_share is not None or one.cross_rack_bytes_per_s is not None]
@@ -115,14 +125,14 @@ def _unknown_times(points: Sequence[TimelinePoint], axis: _TimeAxis, known_from_
     spans += [(a, b, "no look") for a, b in pairwise(times) if b - a > _GAP_MS]
     if times and axis.until_ms - times[-1] > _GAP_MS:
         spans.append((times[-1], axis.until_ms, "no look"))
-    return group(*(_hatched(axis.x(a), axis.x(b), why, bottom) for a, b, why in spans))
+    return group(*(_hatched(axis.x(a), axis.x(b), why, areas) for a, b, why in spans))
 
 
-def _hatched(left: float, right: float, why: str, bottom: float) -> Markup:
+def _hatched(left: float, right: float, why: str, areas: Sequence[tuple[float, float]]) -> Markup:
+    """Every area, by its top and height, between two points."""
     wide = max(1.0, right - left)
-    area = element(
-        "rect", element("title", f"unknown: {why}"), x=left, y=_TOP, width=wide, height=bottom - _TOP, fill=_HATCH
-    )
+    said = element("title", f"unknown: {why}")
+    area = group(*(element("rect", said, x=left, y=y, width=wide, height=high, fill=_HATCH) for y, high in areas))
     if wide < 240:
         return area
     label = text(left + wide / 2, _TOP + _CURVE / 2, f"unknown: {why}", class_="text-2 on-hatch", text_anchor="middle")

@@ -47,6 +47,8 @@ class TableColumn(NamedTuple):
     """Whether the first click sorts the largest first."""
     is_sorted: bool = True
     """Whether rows can be sorted by it, where it has a value."""
+    is_shown: bool = True
+    """False for a column of the files alone."""
 
 
 class TableChoice(NamedTuple):
@@ -134,10 +136,11 @@ def shown(source: TableSource, asked: Mapping[str, str]) -> TableShown:
     pages = max(1, -(-len(rows) // size))
     part = rows[(page - 1) * size : page * size]
     text, own = _wanted(asked, f"{prefix}q"), _own_fields(source, prefix)
+    columns = [column for column in source.columns if column.is_shown]
     return TableShown(
         source=source,
-        heads=tuple(_head(column, by, asked, prefix) for column in source.columns),
-        rows=tuple(tuple(column.cell(row) for column in source.columns) for row in part),
+        heads=tuple(_head(column, by, asked, prefix) for column in columns),
+        rows=tuple(tuple(column.cell(row) for column in columns) for row in part),
         total=len(source.rows),
         found=len(rows),
         first=(page - 1) * size + 1 if part else 0,

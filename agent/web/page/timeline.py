@@ -165,7 +165,8 @@ def lead(past: Sequence[CycleSummary], events: Sequence[Any], span: TimelineSpan
         )
     else:
         parts.append("How many reads are local is unknown")
-    parts.append(f"{counted(len(events), 'event')} in {counted(span.hours, 'hour')}")
+    seen = counted(len(events), "event") if events else "no event was seen"
+    parts.append(f"{seen} in {counted(span.hours, 'hour')}")
     if started_ms > span.from_ms:
         parts.append(f"what was before this agent's start {lasted(span.until_ms - started_ms)} ago is unknown")
     return "; ".join(parts) + "."

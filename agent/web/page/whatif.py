@@ -168,10 +168,7 @@ def group_table(rows: Sequence[TableRow]) -> TableSource:
             TableColumn("group", "Group", lambda row: TableCell(row["group"], group_link(row["group"]), tone="name"),
                         lambda row: row["group"]),
             *(column(name) for name in COLUMNS),
-            *(TableColumn(f"{name}_bytes_per_s", f"{_TITLES[name]}, bytes/s",
-                          lambda row, of=name: TableCell(bytes_words(_field(row[of], "crossing_bytes_per_s"))),  # type: ignore[misc]
-                          lambda row, of=name: _field(row[of], "crossing_bytes_per_s"), is_number=True)  # type: ignore[misc]
-              for name in COLUMNS),
+            *(_in_file(name, field) for name in COLUMNS for field in _COSTS),
             TableColumn("waiting", "Waits", _waiting, lambda row: row["waiting"], is_number=True,
                         hint="partitions without a reader until the group has rebalanced"),
             TableColumn("note", "Note", lambda row: TableCell(row["note"], tone="wide"), lambda row: row["note"]),
@@ -181,6 +178,20 @@ def group_table(rows: Sequence[TableRow]) -> TableSource:
         page_rows=25,
         stacks=True,
     )  # fmt: skip
+
+
+_COSTS = ("reads", "unknown", "crossing_bytes_per_s", "usd_per_day", "moved", "standbys", "standbys_sharing_a_rack")
+
+
+def _in_file(column: str, field: str) -> TableColumn:
+    """One figure of an assignment, in a field of its own."""
+    return TableColumn(
+        f"{column}_{field}",
+        field,
+        lambda row: TableCell(str(_field(row[column], field))),
+        lambda row: _field(row[column], field),
+        is_shown=False,
+    )
 
 
 def _field(of: Mapping[str, Any] | None, name: str) -> Any:

@@ -33,6 +33,7 @@ from agent.values.reassignment import (
 from agent.values.throttles import ThrottleResource
 from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, up_to
 from agent.web.agent_view import AgentView
+from agent.web.commands import CommandDesk
 from agent.web.cycle_history import CycleSummary, EndedProposal, HistoryEvent, HistoryKind
 from agent.web.loop_state import LoopState
 from agent.web.page.page_request import PageView
@@ -211,9 +212,14 @@ class KnownPerson:
         await self._app(scope, receive, send)
 
 
-def page_app(agent: AgentView, person: SignedInPerson = ANN, views: tuple[PageView, ...] = VIEWS) -> Starlette:
+def page_app(
+    agent: AgentView,
+    person: SignedInPerson = ANN,
+    views: tuple[PageView, ...] = VIEWS,
+    desk: CommandDesk | None = None,
+) -> Starlette:
     """The page of this agent for this person."""
-    return Starlette(routes=page_routes(agent, clock, views), middleware=[Middleware(KnownPerson, person=person)])
+    return Starlette(routes=page_routes(agent, clock, views, desk), middleware=[Middleware(KnownPerson, person=person)])
 
 
 def acting_client(agent: AgentView | None = None, person: SignedInPerson = ANN) -> PageClient:

@@ -10,14 +10,20 @@ import pytest
 from lxml.etree import _Element as HtmlElement
 
 from agent.act.journal.journal_topic import no_journal
+from agent.documents.proposals import CommandAnswer
 from agent.errors import JournalUnavailable
 from agent.journal.approvals import plan_hash
+from agent.journal.commands import CommandVerb
 from agent.propose.codec import proposal_from_json, read_reassignment_json
 from agent.values.journal import JournalState
+from agent.web.access.person import SignedInPerson
+from agent.web.access.refusals import AccessRefused
+from agent.web.commands import STALE, CommandDesk, WantedCommand
+from agent.web.page.proposal import differences
 from agent.web.page.proposal_standing import standing_of
 from config.foreign_text import is_unsafe
 from tests.foreign_texts import POISONS
-from tests.web.page.acting_worlds import ANN, NOW_MS, VIEWER, a_journal, acting, acting_client, approvable
+from tests.web.page.acting_worlds import ANN, NOW_MS, VIEWER, a_journal, acting, acting_client, approvable, page_app
 from tests.web.page.answers import PageClient, page_client, read, words
 from tests.web.page.worlds import WORLDS, sick
 
@@ -152,6 +158,17 @@ def test_a_stale_plan_says_so_before_the_click_and_after_it() -> None:
     gone = acting_client().post("/commands", {"verb": "approve", "about": "p-0ld0ld0ld0ld", "plan_hash": "0" * 32})
     assert gone.status_code == 409
     assert "This proposal is over: replaced by" in gone.text
+
+
+def test_a_replaced_plan_names_what_the_new_one_does_otherwise() -> None:
+    proposal = approvable(sick())
+    assert proposal is not None
+    first, *rest = proposal.after
+    other = proposal._replace(after=(first._replace(value=(1, 6)), *rest))
+    assert differences(proposal, other) == ["clicks-0: 1, 5 before, 1, 6 now"]
+    assert differences(proposal, proposal) == []
+    many_rows = proposal._replace(after=tuple(first._replace(key=f"t-{number}") for number in range(20)))
+    assert differences(many_rows, proposal)[-1] == "and 15 more rows"
 
 
 def test_without_a_desk_and_without_a_role_nothing_is_sent() -> None:
@@ -361,3 +378,67 @@ def test_a_plan_of_a_newer_rackwise_makes_the_journal_unreadable() -> None:
     asked = acting_client(acting(read_journal=lambda: view))
     assert "The journal cannot be read" in main(read(asked.get("/moves").text))
     assert asked.get("/proposals").status_code == 200
+
+
+# --- commands ------------------------------------------------------------------------------------------------------
+
+
+class AnsweringDesk(CommandDesk):
+    """Takes commands and gives one answer, in the place of a leading agent."""
+
+    def __init__(self, refusal: AccessRefused | None = None) -> None:
+        self.refusal = refusal
+        self.heard: list[tuple[str, WantedCommand]] = []
+
+    def ask(self, person: SignedInPerson, wanted: WantedCommand) -> CommandAnswer:
+        self.heard.append((person.name, wanted))
+        if self.refusal is not None:
+            raise self.refusal
+        return {"command": "c1", "done": True, "sentence": "approved"}
+
+
+def commanding(desk: CommandDesk) -> PageClient:
+    return PageClient(page_app(acting(), desk=desk))
+
+
+def test_a_form_sends_exactly_what_was_shown_as_the_signed_in_person_and_leads_to_the_answer() -> None:
+    proposal, desk = approvable(sick()), AnsweringDesk()
+    assert proposal is not None
+    form = {
+        "csrf": "x", "verb": "approve", "about": proposal.id, "plan_hash": plan_hash(proposal), "attempt": "1",
+        "reason": "it is time", "throttle": "50MB/s", "max_moves": "7",
+    }  # fmt: skip
+    answer = commanding(desk).post("/commands", form)
+    assert answer.status_code == 303
+    assert answer.headers["location"] == f"/proposals/proposal?id={proposal.id}&told=c1"
+    wanted = WantedCommand(CommandVerb.APPROVE, proposal.id, plan_hash(proposal), "it is time", 50_000_000, 7, 1)
+    assert desk.heard == [("ann", wanted)]
+    told = main(read(acting_client().get(answer.headers["location"]).text))
+    assert "Done. paused p-111111111111" in told
+
+
+def test_a_form_leads_back_to_this_server_alone() -> None:
+    for back, expected in (
+        ("/moves/plan?id=p-1&told=c0", "/moves/plan?id=p-1&told=c1"),
+        ("/moves", "/moves?told=c1"),
+        ("https://example.org/", "/?told=c1"),
+        ("//example.org/x", "/?told=c1"),
+    ):
+        desk = AnsweringDesk()
+        answer = commanding(desk).post("/commands", {"verb": "pause", "about": "", "back": back})
+        assert answer.headers["location"] == expected
+        assert desk.heard[0][1].proposal_id is None
+
+
+def test_a_refusal_of_the_leading_agent_is_a_page_that_says_why() -> None:
+    proposal = approvable(sick())
+    assert proposal is not None
+    desk = AnsweringDesk(AccessRefused(409, "the budget is used up", todo="Wait.", kind=STALE))
+    form = {"verb": "approve", "about": proposal.id, "plan_hash": plan_hash(proposal)}
+    answer = commanding(desk).post("/commands", form)
+    assert answer.status_code == 409
+    assert "Another plan is proposed under this id by now. the budget is used up. Wait." in main(read(answer.text))
+    late = commanding(AnsweringDesk(AccessRefused(504, "No agent answered within 20 s", why="it is gone")))
+    answer = late.post("/commands", {"verb": "cancel", "about": "p-111111111111"})
+    assert answer.status_code == 504
+    assert "No agent answered within 20 s: it is gone." in main(read(answer.text))
