@@ -103,6 +103,9 @@ schemas: venv ## write the schemas of topics and of what commands print anew (do
 	$(BIN)/python -m tests.docs.documents
 	$(BIN)/python -m tests.docs.openapi
 
+.PHONY: assets
+assets: venv ## fetch the browser libraries of the page by npm, as pinned in agent/web/page/static/vendor/vendor.lock.json
+	$(BIN)/python -m tests.web.page.fetch_assets
 .PHONY: reference
 reference: venv ## write the reference of the manual anew, from the code (docs/reference)
 	$(BIN)/python -m tests.docs.reference
@@ -114,10 +117,6 @@ docs: venv ## build the manual into build/site; its readers need no network eith
 .PHONY: howtos
 howtos: venv ## the how-tos as they are written, those that take minutes among them
 	$(BIN)/pytest -q -n 0 --durations 0 -m "integration or drill" tests/manual
-
-.PHONY: assets
-assets: venv ## fetch the browser libraries of the page by npm, as pinned in agent/web/page/static/vendor/vendor.lock.json
-	$(BIN)/python -m tests.web.page.fetch_assets
 
 .PHONY: dashboards
 dashboards: venv ## write the Grafana dashboards anew (deploy/grafana/dashboards)
@@ -151,6 +150,10 @@ fuzz: venv ## fuzz decoders by coverage (FUZZ_SECONDS, default 60), then a milli
 	$(BIN)/python tests/fuzz/fuzz_decode.py -max_total_time=$(or $(FUZZ_SECONDS),60)
 	$(BIN)/python -m tests.fuzz.campaign --record build/fuzz/topics.jsonl --inputs 1000000 --processes 2 \
 	  --only commands --only journal --only proposals --only telemetry --only weights
+
+.PHONY: schemathesis
+schemathesis: venv ## the API against its OpenAPI document (SCHEMATHESIS_CASES, default 10,000 at least)
+	SCHEMATHESIS_CASES=$(or $(SCHEMATHESIS_CASES),10000) $(BIN)/python -m tests.web.fuzz_api
 
 .PHONY: fuzz-campaign
 fuzz-campaign: venv ## the recorded campaign of docs/fuzz.md; goes on where it stopped (FUZZ_INPUTS, default 10^8)

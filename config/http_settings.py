@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated, Self
+from collections.abc import Iterable
+from typing import Annotated, Any, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -99,6 +100,10 @@ class OidcSettings(RoleSettings):
         if self.is_empty:
             raise SettingMistake("view", "no value of the role claim has a role; set view, approve or operate")
         return self
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """Nothing: the client's secret is among the values."""
+        return ()
 
 
 class ProxySettings(RoleSettings):

@@ -131,8 +131,7 @@ class ExecuteMode:
         """
         self._leadership = leadership
         self._arguments = arguments
-        self._limits = limits
-        self._clock = clock
+        self._limits, self._clock = limits, clock
         self._people, self._witnesses = people, witnesses
         self.look_now = look_now
         self.on_fatal = on_fatal
@@ -427,9 +426,9 @@ class ExecuteMode:
 
     def _apply(self, term: LeadershipTerm, waiting: Sequence[InboxCommand], view: JournalState, *, full: bool) -> bool:
         """Whether something that stops waits for the first planning."""
-        now_ms, judged = self._clock().wall_ms, (self._foresee, self._begins)
-        proven = partial(apply_commands, people=self._people, witnesses=self._witnesses, full=full)
-        effects = proven(waiting, view, self._standing, self._limits, now_ms, *judged)
+        now_ms, witnesses = self._clock().wall_ms, self._witnesses
+        proven = partial(apply_commands, people=self._people, witnesses=witnesses, full=full)
+        effects = proven(waiting, view, self._standing, self._limits, now_ms, self._foresee, self._begins)
         if effects.writes:
             term.journal.append(*effects.writes)
             term.passed_on = term.journal.view()
@@ -440,8 +439,7 @@ class ExecuteMode:
 
     def _foresee(self, proposal: Proposal, view: JournalState) -> ExpectedVerdict | None:
         """The guard's verdict on a proposal by the last look, with this journal."""
-        snapshot = self._snapshot
-        if snapshot is None:
+        if (snapshot := self._snapshot) is None:
             return None
         (verdict,) = guard([proposal], snapshot, self._memory, self._limits, view, self._clock().wall_ms)
         return foreseen(verdict)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from agent.cli.output import say
 from agent.values.number_format import lasted
+from agent.values.progress import STALE_MS
 
 if TYPE_CHECKING:
     from agent.record.newest_look import AgentRun
@@ -89,8 +90,6 @@ def expired(expires_ms: int, now_ms: int) -> str | None:
     return f"expired {ago(expires_ms, now_ms)}" if now_ms >= expires_ms else None
 
 
-STALE_MS = 300_000
-"""An agent whose newest telemetry is older than this, or than three of its looks, is not taken for running."""
 READ_MS = 10_000
 
 
@@ -213,31 +212,10 @@ class AgentReportQuery:
         """What it says; None where no agent's telemetry of this cluster tells."""
         if not any(one.name == self._settings.telemetry_topic for one in observation.topics):
             return None
-        reports = [one for one in self._asked.answer(REPORT_MS / 1000) if one.cluster == observation.cluster_id]
-        if not reports:
-            return None
-        report = reports[0].report
-        return {
-            "name": report.agent,
-            "host": report.host,
-            "mode": report.mode,
-            "leads": report.leads,
-            "acting": list(report.acting),
-            "age_ms": _age_ms(reports[0], observation),
-            "pid": report.pid,
-            "others": [
-                {
-                    "name": one.report.agent,
-                    "host": one.report.host,
-                    "pid": one.report.pid,
-                    "mode": one.report.mode,
-                    "leads": one.report.leads,
-                    "same_settings": one.report.limits_digest == report.limits_digest,
-                    "age_ms": _age_ms(one, observation),
-                }
-                for one in reports[1:]
-            ],
-        }
+        from agent.record.newest_look import agent_document
+
+        runs = self._asked.answer(REPORT_MS / 1000)
+        return agent_document(runs, observation.cluster_id, observation.taken_ms)
 
     def _ask(self) -> tuple[AgentRun, ...]:
         from agent.record.newest_look import agents_in
@@ -249,10 +227,6 @@ class AgentReportQuery:
             prefix=settings.topics.prefix,
             timeout_ms=REPORT_MS,
         )
-
-
-def _age_ms(one: AgentRun, observation: Observation) -> int | None:
-    return None if one.ahead_ms > STALE_MS else max(0, observation.taken_ms - one.newest_ms)
 
 
 def agent_line(agent: AgentDocument | None) -> str | None:

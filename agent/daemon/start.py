@@ -34,6 +34,7 @@ from agent.notify.targets import TargetAddress, addresses, outbox_limits, secret
 from agent.observe.context import ObserverClients, ObserverState
 from agent.observe.observe_cluster import observe, reach_cluster
 from agent.record.librdkafka import refusal
+from agent.record.newest_look import agents_or_why
 from agent.record.own_topics import OwnTopic
 from agent.record.proposals import proposals_in
 from agent.record.reader import open_reader
@@ -48,6 +49,7 @@ from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, DELETE, LOG_APPEND_
 from agent.values.limits import AgentMode, Limits
 from agent.values.number_format import counted
 from agent.values.proposal import Proposal
+from agent.web.access.ambient import trusted_networks
 from agent.web.access.gate import hosts_of, make_gate
 from agent.web.access.tls import tls_context
 from agent.web.agent_view import AgentView
@@ -63,7 +65,7 @@ from config.settings import Settings
 TELEMETRY_PARTITIONS = 6
 _FRESH_LOOKS = 3
 _READ_MS = 10_000
-_JOURNAL_MS = 3_000
+_JOURNAL_MS, _REPORTS_MS = 3_000, 2_000
 """How long a page may wait for the journal."""
 
 
@@ -251,7 +253,8 @@ def _web(loaded: LoadedSettings, agent: AgentDaemon) -> WebServer:
         gate=make_gate(http) if http.pages else None,
         routes=_pages(view, desk) if http.pages else (),
     )
-    return WebServer(app, http.bind, http.port, tls=tls_context(http.tls))
+    proxies = trusted_networks(http.auth.proxy.networks)
+    return WebServer(app, http.bind, http.port, tls=tls_context(http.tls), proxies=proxies)
 
 
 def _pages(view: AgentView, desk: CommandDesk) -> list[BaseRoute]:
@@ -312,6 +315,9 @@ def agent_view(loaded: LoadedSettings, agent: AgentDaemon) -> AgentView:
         read_journal=_journal_reader(settings, plan, agent),
         journal_name=str(plan.file or plan.journal_topic),
         acting=agent.acting_now,
+        read_agents=lambda: agents_or_why(
+            settings.kafka.confluent(), settings.telemetry_topic, prefix=settings.topics.prefix, timeout_ms=_REPORTS_MS
+        ),
         identity=AgentIdentity(_agent_name(settings), socket.gethostname(), os.getpid(), settings.poll.interval_ms),
     )
 

@@ -36,7 +36,7 @@ def proposal_details(
         "changes": changes(proposal),
         "verdict": None if verdict is None else verdict_row(verdict),
         "rules": explained_rows(proposal.id, look, view),
-        "history": [] if view is None else history_of(proposal.id, view),
+        "history": None if view is None else history_of(proposal.id, view),
     }
 
 

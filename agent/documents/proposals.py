@@ -217,5 +217,5 @@ class ProposalDetailsDocument(TypedDict):
     """Null where the guard was not asked."""
     rules: list[ExplainedRow]
     """Every rule and check, with its numbers."""
-    history: list[HistoryRow]
-    """What the journal says of it, the latest last."""
+    history: list[HistoryRow] | None
+    """What the journal says of it, the latest last; null where there is none that was read."""

@@ -56,10 +56,10 @@ def _copies(row: AddedCopies, limits: Limits) -> documents.SimulatedCopies:
         "topic": row.topic,
         "replicas_added": row.replicas,
         "bytes_to_copy": row.bytes_to_copy,
-        "cross_rack_bytes_per_s_now": None if row.now.unknown else row.now.bytes_per_s,
-        "cross_rack_bytes_per_s_then": None if row.then.unknown else row.then.bytes_per_s,
-        "usd_per_day_now": None if row.now.unknown else row.now.usd_per_day(limits),
-        "usd_per_day_then": None if row.then.unknown else row.then.usd_per_day(limits),
+        "cross_rack_bytes_per_s_now": None if row.traffic_before.unknown else row.traffic_before.bytes_per_s,
+        "cross_rack_bytes_per_s_then": None if row.traffic_after.unknown else row.traffic_after.bytes_per_s,
+        "usd_per_day_now": None if row.traffic_before.unknown else row.traffic_before.usd_per_day(limits),
+        "usd_per_day_then": None if row.traffic_after.unknown else row.traffic_after.usd_per_day(limits),
     }
 
 

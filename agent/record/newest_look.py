@@ -19,6 +19,7 @@ from agent.telemetry.derived import ReportData
 from agent.telemetry.events import EventKind, TelemetryEvent, from_lines
 from agent.values.clock import system_clock
 from agent.values.limits import AgentMode
+from agent.values.progress import STALE_MS, AgentDocument
 from agent.values.typed_json import UnreadableError, from_json
 
 # Agents by their newest cycle reports: a leader, standbys, a dry run with other settings. A report's age is the
@@ -259,8 +260,49 @@ def leading_of(
 
 def agents_in(config: Mapping[str, str | int], topic: str, *, prefix: str, timeout_ms: int) -> tuple[AgentRun, ...]:
     """The agents of any cluster that write to a topic, the leader first; none where it cannot be read."""
-    found = _asked(lambda reader: agent_runs(reader, None), config, topic, prefix, timeout_ms)
+    found = agents_or_why(config, topic, prefix=prefix, timeout_ms=timeout_ms)
     return () if isinstance(found, str) else found
+
+
+def agents_or_why(
+    config: Mapping[str, str | int], topic: str, *, prefix: str, timeout_ms: int
+) -> tuple[AgentRun, ...] | str:
+    """The same; or why the topic could not be read, as one clause."""
+    return _asked(lambda reader: agent_runs(reader, None), config, topic, prefix, timeout_ms)
+
+
+def agent_document(runs: Iterable[AgentRun], cluster: str, taken_ms: int) -> AgentDocument | None:
+    """The first agent of a cluster with all others, at that time; None where none is of this cluster."""
+    found = [one for one in runs if one.cluster == cluster]
+    if not found:
+        return None
+    first, *others = found
+    report = first.report
+    return {
+        "name": report.agent,
+        "host": report.host,
+        "mode": report.mode,
+        "leads": report.leads,
+        "acting": list(report.acting),
+        "age_ms": _age_ms(first, taken_ms),
+        "pid": report.pid,
+        "others": [
+            {
+                "name": one.report.agent,
+                "host": one.report.host,
+                "pid": one.report.pid,
+                "mode": one.report.mode,
+                "leads": one.report.leads,
+                "same_settings": one.report.limits_digest == report.limits_digest,
+                "age_ms": _age_ms(one, taken_ms),
+            }
+            for one in others
+        ],
+    }
+
+
+def _age_ms(one: AgentRun, taken_ms: int) -> int | None:
+    return None if one.ahead_ms > STALE_MS else max(0, taken_ms - one.newest_ms)
 
 
 def _asked(

@@ -248,9 +248,9 @@ class AddedCopies(NamedTuple):
     replicas: int
     bytes_to_copy: int | None
     """Sizes of their partitions, once for each added replica; None where a size is unknown."""
-    now: CrossRackTraffic
+    traffic_before: CrossRackTraffic
     """Copies of the topic across racks without the changes."""
-    then: CrossRackTraffic
+    traffic_after: CrossRackTraffic
     """The same with the changes."""
 
 

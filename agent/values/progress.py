@@ -12,6 +12,9 @@ from typing_extensions import TypedDict
 from agent.values.reassignment import Batch, ReassignmentPlan, ThrottleDebt
 from assignors.problem import TopicPartition
 
+STALE_MS = 300_000
+"""An agent whose newest telemetry is older than this, or than three of its looks, is not taken for running."""
+
 
 class ReplicaProgress(NamedTuple):
     """A replica that is being copied."""
@@ -157,3 +160,14 @@ class AgentDocument(TypedDict):
     """Process id on its host; null from an older agent."""
     others: list[OtherAgent]
     """Other agents that write to the same topic now."""
+
+
+class AgentsDocument(TypedDict):
+    """The agent that answers, and the agents of the telemetry topic."""
+
+    this: AgentDocument
+    """The agent that answers, at its last look; ``others`` is empty."""
+    reported: AgentDocument | None
+    """By the telemetry topic: the leading agent, else the newest one, with all others; null where none was read."""
+    why_not: str | None
+    """Why none was read; null where one was."""

@@ -17,12 +17,13 @@ from agent.act.journal.journal_topic import NoJournalError
 from agent.act.reassign.progress import CopyRates, cluster_view
 from agent.documents.journal import JournalRecords
 from agent.errors import RackwiseError
+from agent.record.newest_look import AgentRun, agent_document
 from agent.simulate.evaluation import StageEvaluation
 from agent.telemetry.derived import AgentIdentity
 from agent.values.cycle import Cycle
 from agent.values.journal import JournalState
 from agent.values.observation import RawReassignment
-from agent.values.progress import AgentDocument, ExecuteState, ReplicaProgress
+from agent.values.progress import AgentDocument, AgentsDocument, ExecuteState, ReplicaProgress
 from agent.values.rates import RateMeasurement, RateSource, judged
 from agent.values.verdict import Verdict
 from agent.web.loop_state import LoopState
@@ -34,6 +35,8 @@ JOURNAL_S = 1.0
 """How long a journal that was read is shown."""
 _FAILED_S = 10.0
 """How long a journal that could not be read, or that does not exist, is not asked for again."""
+_AGENTS_S = 30.0
+"""How long reports of agents that were read are shown."""
 _MOST_MADE = 512
 """Documents that are kept of one cycle; the least used ones are made again."""
 
@@ -67,6 +70,7 @@ class AgentView:
         journal_name: str,
         acting: Callable[[], ExecuteState | None] = lambda: None,
         identity: AgentIdentity | None = None,
+        read_agents: Callable[[], tuple[AgentRun, ...] | str] = lambda: "no telemetry is read",
         clock_s: Callable[[], float] = monotonic,
     ) -> None:
         self.settings = settings
@@ -78,12 +82,14 @@ class AgentView:
         self._identity = identity or AgentIdentity()
         self._clock_s = clock_s
         self._lock = threading.RLock()
-        self._reading = threading.Lock()
+        self._reading, self._asking = threading.Lock(), threading.Lock()
         self._look: tuple[Cycle, Cycle | None, FinishedLook] | None = None
         self._copies = CopyRates()
         self._made_of = 0
         self._made: OrderedDict[Hashable, object] = OrderedDict()
         self._journal: tuple[float, JournalRecords] | None = None
+        self._read_agents = read_agents
+        self._agents: tuple[float, tuple[AgentRun, ...] | str] | None = None
 
     @property
     def state(self) -> LoopState:
@@ -144,6 +150,25 @@ class AgentView:
                     self._made.popitem(last=False)
             self._made.move_to_end(key)
             return cast("Made", self._made[key])
+
+    def agents(self) -> AgentsDocument | None:
+        """This agent, and those of the telemetry topic at most `_AGENTS_S` ago; None before the first look."""
+        look = self.look()
+        if look is None or look.evaluation.agent is None:
+            return None
+        with self._asking:
+            if self._agents is None or self._clock_s() >= self._agents[0]:
+                found = self._read_agents()
+                self._agents = (self._clock_s() + _AGENTS_S, found)
+            found = self._agents[1]
+        cluster = look.evaluation.snapshot.cluster_id
+        reported = None if isinstance(found, str) else agent_document(found, cluster, look.taken_ms)
+        none = "no agent of this cluster reports in the telemetry topic" if reported is None else None
+        return {
+            "this": look.evaluation.agent,
+            "reported": reported,
+            "why_not": found if isinstance(found, str) else none,
+        }
 
     def moves(self) -> tuple[RawReassignment, ...]:
         """Reassignments that the brokers reported in the last finished look."""

@@ -37,6 +37,7 @@ from agent.errors import WEB, ConfigError, thread
 from agent.values.clock import Clock
 from agent.values.cycle import sentence
 from agent.values.progress import ExecuteState
+from agent.web.access.ambient import TrustedNetworks, client_address
 from agent.web.access.gate import AccessGate
 from agent.web.access.middleware import AccessControl, refuse
 from agent.web.access.person import AccessRole, require
@@ -155,8 +156,16 @@ class BoundedConnection(H11Protocol):
 class RequestLimiter:
     """Refuses too many requests at once (503) or from one address (429); never ``/livez``."""
 
-    def __init__(self, app: ASGIApp, bounds: ServerBounds, clock_s: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        bounds: ServerBounds,
+        clock_s: Callable[[], float] = monotonic,
+        proxies: TrustedNetworks = (),
+    ) -> None:
+        """``proxies`` name the address of the client, for which they ask."""
         self._app = app
+        self._proxies = proxies
         self._bounds = bounds
         self._clock_s = clock_s
         self._inside = {"pages": 0, "streams": 0}
@@ -168,7 +177,7 @@ class RequestLimiter:
         if scope["type"] != "http" or scope["path"] == LIVE:
             await self._app(scope, receive, send)
             return
-        if not self._is_paced(scope["client"][0] if scope.get("client") else ""):
+        if not self._is_paced(client_address(scope, self._proxies)):
             await _refusal(429, "too many requests from this address")(scope, receive, send)
             return
         place = "streams" if scope["path"] == STREAM else "pages"
@@ -356,13 +365,20 @@ class WebServer:
     """Listens from `start` on; a context manager."""
 
     def __init__(
-        self, app: ASGIApp, bind: str, port: int, bounds: ServerBounds = DEFAULTS, tls: ssl.SSLContext | None = None
+        self,
+        app: ASGIApp,
+        bind: str,
+        port: int,
+        bounds: ServerBounds = DEFAULTS,
+        *,
+        tls: ssl.SSLContext | None = None,
+        proxies: TrustedNetworks = (),
     ) -> None:
-        """``tls``: it answers over TLS."""
+        """``tls``: it answers over TLS. ``proxies``: networks whose word for a client's address counts."""
         self.scheme = "http" if tls is None else "https"
         self._socket = _listen(bind, port)
         config = uvicorn.Config(
-            RequestLimiter(app, bounds),
+            RequestLimiter(app, bounds, proxies=proxies),
             http=cast("type[asyncio.Protocol]", partial(BoundedConnection, bounds=bounds)),
             log_config=None,
             access_log=False,

@@ -264,7 +264,7 @@ def test_an_executor_that_cannot_see_the_cluster_is_told_beside_its_plans() -> N
 
 
 def test_nothing_begins_before_what_operators_asked_for_earlier_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent.act.execute_mode._HEAR_S", 0.2)
+    monkeypatch.setattr("agent.act.execute_mode._ANSWER_S", 0.2)
     snapshot = shared().snapshot(taken_ms=system_clock().wall_ms)
     (proposal,) = proposals_of(snapshot)
     limits = replace(LIMITS, approve=ApproveLimits(rules=(SMALL,)))
@@ -325,7 +325,7 @@ def before_planning(journal: JournalPort, box: Box) -> Iterator[ExecuteMode]:
 def test_what_stops_something_is_heard_before_the_first_planning_whatever_comes_before_it(
     first: CommandVerb, stop: CommandVerb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent.act.lead.leadership_term.HEAR_WITHIN_S", 0.1)
+    monkeypatch.setattr("agent.act.lead.leadership_term.ANSWER_WITHIN_S", 0.1)
     journal = MemoryJournal()
     journal.append(*plan_entries.change_writes(PLAN))
     about = PLAN.proposal_id if stop is CommandVerb.CANCEL else None
@@ -345,7 +345,7 @@ def test_what_stops_something_is_heard_before_the_first_planning_whatever_comes_
 def test_a_cancel_that_waits_for_the_first_planning_holds_however_long_that_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("agent.act.lead.leadership_term.HEAR_WITHIN_S", 0.1)
+    monkeypatch.setattr("agent.act.lead.leadership_term.ANSWER_WITHIN_S", 0.1)
     journal = MemoryJournal()
     journal.append(*plan_entries.change_writes(PLAN))
     with before_planning(journal, Box([asked(CommandVerb.CANCEL, "p-strange")])) as one:

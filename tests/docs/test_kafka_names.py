@@ -23,8 +23,8 @@ OWN_USE = {
     "agent/predict/predict.py": {"group.id"},
 }
 KEY = re.compile(r"[a-z]+(\.[a-z]+){1,}")
-NO_KEYS = re.compile(r"(agent|rackwise|topics|execute|kafka|group)\..*|click\.utils")
-"""Modules, own topics, own settings and paths of attributes: dotted, and no config keys of Kafka."""
+NO_KEYS = re.compile(r"(agent|rackwise|topics|execute|kafka|group)\..*|click\.utils|[a-z]+\.html")
+"""Modules, own topics, own settings, templates and paths of attributes: dotted, and no config keys of Kafka."""
 
 
 def product() -> list[Path]:

@@ -56,6 +56,10 @@ FINE = frozenset(
         "pipeline.jobs.weights: {} records written",
         "pipeline.report.words: {} days",
         # never one
+        (
+            "agent.web.what_if_answers: The cluster has {} partitions and reads of them, and questions are answered "
+            "here up to {}: a longer one would slow the agent's own looks."
+        ),
         "agent.act.journal.topic_checks: {} has {} partitions, and only partition 0 counts",
         "agent.load_settings: {} settings cannot be used",  # of one its own sentence is told
         "agent.execute.reassign.executor_view: {} has replicas {}, not {} as when the move was decided",

@@ -98,3 +98,21 @@ def test_a_journal_that_cannot_be_read_is_unknown_and_is_asked_for_more_seldom()
         assert view.journal().known is False
         assert "no answer in 3000 ms" in view.journal().why
     assert reads == [0.0, 11.0]
+
+
+def test_agents_of_the_telemetry_topic_are_read_every_half_minute_at_most() -> None:
+    now, reads = [0.0], []
+
+    def read() -> str:
+        reads.append(now[0])
+        return "rackwise.telemetry could not be read (timed out)"
+
+    view = view_of(CYCLE, clock_s=lambda: now[0], read_agents=read)
+    for at in (0.0, 29.0, 31.0):
+        now[0] = at
+        agents = view.agents()
+        assert agents is not None
+        assert (agents["this"]["name"], agents["reported"]) == ("rw-1", None)
+        assert agents["why_not"] == "rackwise.telemetry could not be read (timed out)"
+    assert reads == [0.0, 31.0]
+    assert view_of(None).agents() is None

@@ -26,9 +26,9 @@ from tests.cli.execute.file_agent import MOVE, FileAgent
 from tests.journals import journal
 from tests.web.access.site import Answer, Site, site
 from tests.web.api.agents import view_of
+from tests.web.desks import KEY, desk_of
 from tests.web.test_metrics import CYCLE
 
-KEY = JournalKey(b"the key of this very process")
 SEEN = plan_hash(MOVE)
 JSON = {"Content-Type": "application/json"}
 APPROVE = f"/api/v1/proposals/{MOVE.id}/approve"
@@ -49,15 +49,25 @@ class Served:
         return self.agent.journal.view()
 
 
-def desk_of(path: Path, view: Callable[[], JournalState], key: JournalKey = KEY, **more: Any) -> CommandDesk:
-    plan = LeadershipPlan(config={}, agent="rw-1", file=path)
-    witness = CommandWitness("rw-1", key)
-    return CommandDesk(plan=plan, witness=witness, journal=view, **{"proposals": lambda: (MOVE,), "wait_s": 5, **more})
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent.web.commands._POLL_S", 0.02)
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One for tests after which nothing is approved."""
+    folder = tmp_path_factory.mktemp("standing")
+    agent = FileAgent(folder / "journal", Limits(), witnesses=(KEY,))
+    try:
+        with site(folder, view=view_of(CYCLE), desk=desk_of(folder / "journal", agent.journal.view)) as here:
+            yield Served(here, agent)
+    finally:
+        agent.close()
 
 
 @pytest.fixture
-def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    monkeypatch.setattr("agent.web.commands._POLL_S", 0.02)
+def serve(tmp_path: Path) -> Iterator[Serve]:
     running: list[Any] = []
 
     def begin(limits: Limits | None = None, **more: Any) -> Served:
@@ -136,13 +146,12 @@ def test_a_plan_that_has_changed_since_it_was_seen_is_not_approved(serve: Serve)
         (APPROVE, [], 422),
     ],
 )
-def test_what_cannot_be_carried_out_is_a_problem(serve: Serve, path: str, body: Any, status: int) -> None:
-    served = serve()
-    answer = served.post("ann", path, body)
+def test_what_cannot_be_carried_out_is_a_problem(standing: Served, path: str, body: Any, status: int) -> None:
+    answer = standing.post("ann", path, body)
     assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json"), answer
     assert json.loads(answer.text)["detail"]
     assert "<script" not in answer.text
-    assert approval_of(served.journal, MOVE.id) is None
+    assert approval_of(standing.journal, MOVE.id) is None
 
 
 def test_pause_and_resume_need_the_role_operate(serve: Serve) -> None:
@@ -159,12 +168,12 @@ def test_pause_and_resume_need_the_role_operate(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("verb", ["approve", "cancel", "rollback", "pause", "resume"])
-def test_a_viewer_and_a_stranger_command_nothing(serve: Serve, verb: str) -> None:
-    served = serve()
+def test_a_viewer_and_a_stranger_command_nothing(standing: Served, verb: str) -> None:
+    before = len(history(standing.journal))
     path = f"/api/v1/proposals/{MOVE.id}/{verb}"
-    assert served.post("vic", path, {"plan_hash": SEEN}).status == 403
-    assert served.here.ask("POST", path, JSON, json.dumps({"plan_hash": SEEN})).status == 401
-    assert history(served.journal) == ()
+    assert standing.post("vic", path, {"plan_hash": SEEN}).status == 403
+    assert standing.here.ask("POST", path, JSON, json.dumps({"plan_hash": SEEN})).status == 401
+    assert len(history(standing.journal)) == before
 
 
 def test_a_leader_that_does_not_know_the_page_obeys_no_approval_of_it(serve: Serve) -> None:

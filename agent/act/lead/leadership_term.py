@@ -23,7 +23,7 @@ from agent.values.progress import ExecuteFault, ExecuteState
 from agent.values.typed_json import UnreadableError
 from agent.wire.admin_client import WireAdminClient
 
-HEAR_WITHIN_S = 30.0
+ANSWER_WITHIN_S = 30.0
 """A topic of commands without a leader is waited for so long."""
 _FIRST = "operators' commands that wait are answered first"
 
@@ -70,7 +70,7 @@ class CommandBacklog:
     """
 
     def __init__(self) -> None:
-        self._until = time.monotonic() + HEAR_WITHIN_S
+        self._until = time.monotonic() + ANSWER_WITHIN_S
         self._done = False
         self._unanswered = False
         self.for_planning = False
@@ -79,7 +79,7 @@ class CommandBacklog:
     def reads(self, inbox: CommandInbox, *, some: bool, unanswered: bool) -> None:
         """Some commands were read, or none; ``unanswered``: some of them are to stop something, and wait."""
         if some or (inbox.problem() is not None and inbox.unread() is None):
-            self._until = time.monotonic() + HEAR_WITHIN_S
+            self._until = time.monotonic() + ANSWER_WITHIN_S
         self._unanswered = unanswered
 
     def answered(self, inbox: CommandInbox, *, unanswered: bool, full: bool) -> None:

@@ -21,6 +21,7 @@ from config.http_settings import ProxySettings, RoleSettings
 CERTIFICATE = "rackwise.certificate"
 """Where the server puts the checked client certificate of a connection, in the ASGI scope."""
 _MOST_GROUPS = 200
+_MOST_HOPS = 16
 _SHORT = {"commonName": "CN", "organizationalUnitName": "OU", "organizationName": "O", "countryName": "C",
           "localityName": "L", "stateOrProvinceName": "ST", "emailAddress": "emailAddress"}  # fmt: skip
 
@@ -48,6 +49,35 @@ def is_in(address: str, networks: TrustedNetworks) -> bool:
         return False
     mapped = getattr(found, "ipv4_mapped", None)
     return any((mapped or found) in network for network in networks)
+
+
+def client_address(scope: Scope, networks: TrustedNetworks) -> str:
+    """The address that a request comes from: of a connection from a trusted proxy, the last one that it did not add.
+
+    Each proxy writes the address that it was asked from at the end of ``X-Forwarded-For``; what stands before the first
+    address of a stranger, that stranger may have written.
+    """
+    client = scope.get("client")
+    address = str(client[0]) if client else ""
+    if not is_from(scope, networks):
+        return address
+    given = ",".join(value.decode("latin-1") for name, value in scope["headers"] if name == b"x-forwarded-for")
+    for one in reversed([part.strip() for part in given.split(",")][-_MOST_HOPS:]):
+        if not is_address(one):
+            return address
+        address = one
+        if not is_in(one, networks):
+            return address
+    return address
+
+
+def is_address(text: str) -> bool:
+    """Whether that is an IP address."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
 
 
 def proxied(request: Request, rules: ProxySettings, networks: TrustedNetworks) -> SignedInPerson | None:

@@ -1,7 +1,7 @@
-"""Failed sign-ins: a bound per address and per name that slows guessing and locks no one out for good.
+"""Failed sign-ins: a bound per address and per name, after which failures are answered with 429 and no longer logged.
 
 An address may fail `BURST` times, then once per `REFILL_S`. So may a name, over all addresses; but an address without a
-failure of its own is always heard, so that strangers who try a person's name do not keep that person out.
+failure of its own has its answer. No one is locked out: a token that is right is never asked for these.
 """
 
 from __future__ import annotations

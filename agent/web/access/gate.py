@@ -15,7 +15,7 @@ from starlette.requests import Request
 from agent.act.own_files import read_key_file, reason_of
 from agent.errors import ConfigError
 from agent.values.clock import Clock, system_clock
-from agent.web.access.ambient import TrustedNetworks, certified, is_from, proxied, trusted_networks
+from agent.web.access.ambient import TrustedNetworks, certified, client_address, is_from, proxied, trusted_networks
 from agent.web.access.attempts import FailedSignIns
 from agent.web.access.person import NO_ONE, VIEWER, SignedInPerson
 from agent.web.access.refusals import AccessRefused
@@ -75,26 +75,33 @@ class AccessGate:
         return person or (NO_ONE if self.settings.auth.is_set else VIEWER)
 
     def by_token(self, request: Request, token: str, name: str = "") -> tuple[SignedInPerson, str]:
-        """The person with a token, and its credential. ``name``: who it claims to be. Raises AccessRefused."""
-        address = address_of(request)
-        if (wait_s := self.failures.wait_s(address, name)) > 0:
-            raise AccessRefused(
-                429,
-                "Too many sign-ins have failed",
-                todo=f"Try again in {wait_s} s.",
-                headers={"retry-after": str(wait_s)},
-            )
+        """The person with a token, and its credential. ``name``: who it claims to be. Raises AccessRefused.
+
+        A token that counts always does: others behind the same address, or under the same name, keep no one out.
+        """
         entry = None if self.tokens is None else self.tokens.entry_of(token, self.clock().wall_ms)
         if entry is None or (name and entry.name != name):
-            self.failures.failed(address, name)
-            structlog.get_logger("rackwise").warning(
-                "sign_in_failed", address=address, sentence=f"a sign-in from {address} failed: the token is not known"
-            )
+            self.failed(request, "the token is not known", name)
             problem = None if self.tokens is None else self.tokens.problem
             why = "the server cannot read its file of tokens" if problem else "the token is not known, or has expired"
             raise AccessRefused(401, "The token does not count", why=why, todo="Make one with: rackwise token new NAME")
-        self.failures.succeeded(name or entry.name)
+        self.failures.succeeded(entry.name)
         return entry.person, entry.hashed
+
+    def failed(self, request: Request, why: str, name: str = "") -> None:
+        """Count and log a sign-in that failed. Raises AccessRefused (429) where too many did, which are not logged."""
+        address = self.address_of(request)
+        wait_s = self.failures.wait_s(address, name)
+        self.failures.failed(address, name)
+        if wait_s > 0:
+            todo, headers = f"Try again in {wait_s} s.", {"retry-after": str(wait_s)}
+            raise AccessRefused(429, "Too many sign-ins have failed", todo=todo, headers=headers)
+        sentence = f"a sign-in from {address} failed: {why}"
+        structlog.get_logger("rackwise").warning("sign_in_failed", address=address, sentence=sentence)
+
+    def address_of(self, request: Request) -> str:
+        """The address of the client, for bounds and the log; behind a trusted proxy, that which the proxy names."""
+        return client_address(request.scope, self.proxies)
 
     def origins(self, request: Request) -> tuple[str, ...]:
         """Origins of this server's own pages."""
@@ -176,8 +183,3 @@ def hosts_of(settings: HttpSettings) -> tuple[str, ...]:
     """Accepted Host headers, without ports."""
     own = urlsplit(settings.url).hostname if settings.url else None
     return (*settings.allowed_hosts, own) if own else settings.allowed_hosts
-
-
-def address_of(request: Request) -> str:
-    """The address of the client, for bounds and the log."""
-    return request.client.host if request.client is not None else ""

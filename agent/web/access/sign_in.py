@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from agent.web.access.gate import AccessGate, address_of
+from agent.web.access.gate import AccessGate
 from agent.web.access.middleware import SIGN_IN, SIGN_OUT, cookie_text, csrf_token
 from agent.web.access.pending import CALLBACK, OIDC, STATE_S, PendingSignIn, PendingSignIns
 from agent.web.access.person import SignedInPerson, person_name, person_of
@@ -80,7 +80,7 @@ async def to_issuer(request: Request) -> Response:
         return refusal_answer(request, AccessRefused(404, "Sign-in over OIDC is not set up (http.auth.oidc)"))
     following = local_path(request.query_params.get("next", "/"))
     try:
-        url, state = await run_in_threadpool(gate.oidc.begin, following, address_of(request))
+        url, state = await run_in_threadpool(gate.oidc.begin, following, gate.address_of(request))
     except AccessRefused as refused:
         return refusal_answer(request, refused)
     answer = RedirectResponse(url, status_code=HTTPStatus.SEE_OTHER)
@@ -94,16 +94,11 @@ async def from_issuer(request: Request) -> Response:
     gate: AccessGate = request.state.gate
     if gate.oidc is None:
         return refusal_answer(request, AccessRefused(404, "Sign-in over OIDC is not set up (http.auth.oidc)"))
-    address = address_of(request)
     try:
         began = _began(request, gate.oidc.pending)
         person = await run_in_threadpool(gate.oidc.end, began, dict(request.query_params))
     except AccessRefused as refused:
-        if refused.status_code == HTTPStatus.UNAUTHORIZED:
-            gate.failures.failed(address)
-            sentence = f"a sign-in over OIDC from {address} failed: {refused.why or refused.what}"
-            structlog.get_logger("rackwise").warning("sign_in_failed", address=address, sentence=sentence)
-        return refusal_answer(request, refused)
+        return refusal_answer(request, _counted(request, refused))
     # The next page is asked for from here: a redirect would still count as coming from the issuer, without the cookie.
     page = pages.get_template("sign_in.html").render(again=began.next)
     answer = signed_in(request, person, "", HTMLResponse(page))
@@ -122,8 +117,8 @@ def signed_in(request: Request, person: SignedInPerson, credential: str, answer:
         "signed_in",
         person=person.name,
         via=person.via.value,
-        address=address_of(request),
-        sentence=f"{person.name} signed in ({person.via.value}) from {address_of(request)}",
+        address=gate.address_of(request),
+        sentence=f"{person.name} signed in ({person.via.value}) from {gate.address_of(request)}",
     )
     return answer
 
@@ -131,8 +126,6 @@ def signed_in(request: Request, person: SignedInPerson, credential: str, answer:
 def _began(request: Request, pending: PendingSignIns) -> PendingSignIn:
     """The sign-in that this browser began. Raises AccessRefused."""
     gate: AccessGate = request.state.gate
-    if (wait_s := gate.failures.wait_s(address_of(request))) > 0:
-        raise AccessRefused(429, "Too many sign-ins have failed", headers={"retry-after": str(wait_s)})
     states = request.query_params.getlist("state")
     known = len(states) == 1 and cookie_of(request, gate.state_cookie) == states[0]
     began = pending.end(states[0]) if known else None
@@ -144,6 +137,17 @@ def _began(request: Request, pending: PendingSignIns) -> PendingSignIn:
             todo="Sign in again.",
         )
     return began
+
+
+def _counted(request: Request, refused: AccessRefused) -> AccessRefused:
+    """The refusal of a sign-in at the issuer, counted as a failed one; 429 where there are too many."""
+    gate: AccessGate = request.state.gate
+    if refused.status_code == HTTPStatus.UNAUTHORIZED:
+        try:
+            gate.failed(request, refused.why or refused.what)
+        except AccessRefused as too_many:
+            return too_many
+    return refused
 
 
 def _form(request: Request, following: str, *, again: str = "", failed: str = "", name: str = "") -> HTMLResponse:

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
+from time import monotonic
 from typing import Any, NamedTuple
 
 from fastapi import Request, Response
 
-from agent.money.costs import CrossRackCosts, costs_of
-from agent.simulate.evaluation import StageEvaluation
 from agent.values.clock import Clock
-from agent.web.agent_view import AgentView, FinishedLook
+from agent.web.agent_view import AgentView
 from agent.web.api.paging import ListKind, ListQuery, page_of
-from agent.web.api.problems import no_look_yet
+from agent.web.api.problems import afterwards, no_look_yet
+from agent.web.page.look_documents import LookDocuments, shown_looks
+from agent.web.page.page_request import stale_after_ms
 
 _HEADERS = {"cache-control": "private, no-cache", "x-content-type-options": "nosniff"}
 """A browser asks whether its copy is still the present one each time."""
+_WANTED_S = 120.0
+"""A document that was asked for within this time is made of a new look before that is shown."""
+
+DocumentOfLook = Callable[[LookDocuments], Any]
 
 
 class EncodedDocument(NamedTuple):
@@ -38,67 +43,72 @@ class ApiAnswers:
 
     def __init__(self, view: AgentView, clock: Clock) -> None:
         self.view = view
+        self.looks = shown_looks(view, (self._prepare,), stale_after_ms(view))
+        """Shared with the page: a new look is shown once the documents that are asked for are made."""
         self._clock = clock
+        self._wanted: dict[str, tuple[DocumentOfLook, float]] = {}
 
-    def look(self) -> FinishedLook:
-        """The last finished look. Raises the problem of an agent that has none yet."""
-        look = self.view.look()
-        if look is None:
+    def documents(self, request: Request) -> LookDocuments:
+        """The documents of the look that is shown. Raises the problem of an agent that has none yet."""
+        documents, prepare = self.looks.now()
+        if prepare is not None:
+            request.state.afterwards = prepare
+        if documents is None:
             raise no_look_yet()
-        return look
+        request.state.look = documents.look
+        return documents
 
-    def of_look(self, request: Request, key: Hashable, maker: Callable[[StageEvaluation], object]) -> Response:
-        """A document that the last finished look alone makes, encoded once per look."""
-        self.look()
-        made = self.view.made(("json", key), lambda evaluation: encoded(maker(evaluation)))
-        return self.send(request, made)
+    def of_look(self, request: Request, name: str, maker: DocumentOfLook) -> Response:
+        """A document that one look alone makes, encoded once per look; ``name`` tells it from others."""
+        return self.send(request, self._made(self.documents(request), f"json {name}", lambda of: encoded(maker(of))))
 
-    def costs(self) -> CrossRackCosts:
-        """What crosses racks in the last finished look, by group and topic; made once per look."""
-        return self.view.made("costs", lambda seen: costs_of(seen.snapshot))
-
-    def page(
-        self,
-        request: Request,
-        kind: ListKind,
-        query: ListQuery,
-        key: Hashable,
-        maker: Callable[[StageEvaluation], Sequence[Mapping[str, Any]]],
-    ) -> Response:
-        """A page of a list that the last finished look alone makes; the list is made once per look."""
-        self.look()
-        return self.send_page(request, kind, query, self.view.made(("rows", key), maker))
+    def page(self, request: Request, kind: ListKind, query: ListQuery, name: str, maker: DocumentOfLook) -> Response:
+        """A page of a list that one look alone makes; the list is made once per look."""
+        return self.send_page(request, kind, query, self._made(self.documents(request), f"rows {name}", maker))
 
     def send_page(
         self, request: Request, kind: ListKind, query: ListQuery, rows: Sequence[Mapping[str, Any]]
     ) -> Response:
         """A page of a list."""
-        look = self.view.look()
+        look = getattr(request.state, "look", None)
         page = page_of(rows, kind, query, 0 if look is None else look.cycle)
         return self.send(request, encoded({"items": page.rows, "total": page.total, "next": page.next}))
+
+    def send(self, request: Request, made: EncodedDocument) -> Response:
+        """The document, or 304 where the client's copy is the same; both name the look and its age."""
+        headers = {**_HEADERS, **self._freshness(request), "etag": made.etag}
+        if _has(request, made.etag):
+            return Response(status_code=304, headers=headers, background=afterwards(request))
+        return Response(made.body, headers=headers, media_type="application/json", background=afterwards(request))
 
     @property
     def now_ms(self) -> int:
         """Epoch milliseconds."""
         return self._clock().wall_ms
 
-    def send(self, request: Request, made: EncodedDocument) -> Response:
-        """The document, or 304 where the client's copy is the same; both name the look and its age."""
-        headers = {**_HEADERS, **self._freshness(), "etag": made.etag}
-        if _has(request, made.etag):
-            return Response(status_code=304, headers=headers)
-        return Response(made.body, headers=headers, media_type="application/json")
+    def _made(self, of: LookDocuments, name: str, maker: DocumentOfLook) -> Any:
+        self._wanted[name] = (maker, monotonic())
+        return self._made_of(of, name, maker)
 
-    def _freshness(self) -> dict[str, str]:
-        look = self.view.look()
+    def _made_of(self, of: LookDocuments, name: str, maker: DocumentOfLook) -> Any:
+        return of.made(("api", name), lambda _: maker(of))
+
+    def _prepare(self, of: LookDocuments) -> None:
+        """Make of a new look what was asked for of late."""
+        since = monotonic() - _WANTED_S
+        for name, (maker, asked) in [*self._wanted.items()]:
+            if asked >= since:
+                self._made_of(of, name, maker)
+
+    def _freshness(self, request: Request) -> dict[str, str]:
+        look = getattr(request.state, "look", None) or self.view.look()
         if look is None:
             return {}
-        age_ms = max(0, self._clock().wall_ms - look.taken_ms)
         return {
             "rackwise-look": _ascii(look.look),
             "rackwise-cycle": str(look.cycle),
             "rackwise-taken-ms": str(look.taken_ms),
-            "rackwise-age-ms": str(age_ms),
+            "rackwise-age-ms": str(max(0, self.now_ms - look.taken_ms)),
         }
 
 

@@ -47,7 +47,8 @@ def make_api(
     )
     answers = ApiAnswers(view, clock)
     answer_problems(api)
-    reading = (look_routes(answers), work_routes(answers), event_routes(EventStream(view)))
+    stream = EventStream(view, answers.looks)
+    reading = (look_routes(answers), work_routes(answers), event_routes(stream))
     for router in (*reading, command_routes(desk or CommandDesk())):
         api.include_router(router)
     describe(api)

@@ -19,10 +19,11 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
-from agent.documents import views
 from agent.documents.journal import plan_rows
 from agent.web.agent_view import AgentView, FinishedLook
 from agent.web.api.problems import ApiProblem
+from agent.web.page.look_documents import LookDocuments, ShownLooks
+from agent.web.page.page_documents import shared_findings
 
 LISTENERS = 100
 """Streams at once."""
@@ -60,8 +61,8 @@ class _SeenState(NamedTuple):
 class EventStream:
     """Watches the agent's view while the server runs, and passes on what has changed. Of one event loop."""
 
-    def __init__(self, view: AgentView) -> None:
-        self._view = view
+    def __init__(self, view: AgentView, looks: ShownLooks) -> None:
+        self._view, self._looks = view, looks
         self._boot = os.urandom(4).hex()
         self._number = 0
         self._ring: deque[EventMessage] = deque(maxlen=_RING)
@@ -79,7 +80,8 @@ class EventStream:
         if len(self._listeners) >= LISTENERS:
             raise ApiProblem(503, f"{LISTENERS} streams are open", todo="Close other pages.", retry_after_s=30)
         if self._watching is None:
-            self._seen = await run_in_threadpool(self._state)
+            documents = await self._shown()
+            self._seen = None if documents is None else await run_in_threadpool(self._state, documents)
             self._watching = self._watching or asyncio.create_task(self._watch())
         return self._messages(last_id)
 
@@ -88,7 +90,7 @@ class EventStream:
         self._listeners.add(queue)
         try:
             yield f"retry: {_RETRY_MS}\n\n".encode()
-            for body in self._missed(last_id):
+            for body in self._missed(last_id, await self._shown()):
                 yield body
             until = asyncio.get_running_loop().time() + _LIFETIME_S
             while asyncio.get_running_loop().time() < until:
@@ -103,7 +105,7 @@ class EventStream:
         finally:
             self._listeners.discard(queue)
 
-    def _missed(self, last_id: str) -> Iterable[bytes]:
+    def _missed(self, last_id: str, documents: LookDocuments | None) -> Iterable[bytes]:
         """What came after the event of that id; where that is not known, the present look and nothing before it."""
         boot, _, number = last_id.partition("-")
         if boot == self._boot and number.isdecimal():
@@ -111,8 +113,15 @@ class EventStream:
             if first - 1 <= int(number) <= self._number:
                 return [one.body for one in self._ring if one.number > int(number)]
         name = "reset" if last_id else "look"
-        look = self._view.look()
-        return [self._encoded(name, {} if look is None else _look(look), self._number).body]
+        return [self._encoded(name, {} if documents is None else _look(documents.look), self._number).body]
+
+    async def _shown(self) -> LookDocuments | None:
+        """The look that is shown, the newest one once its documents are made; None before the first."""
+        documents, prepare = self._looks.now()
+        if prepare is not None:
+            await run_in_threadpool(prepare)
+            documents, _ = self._looks.now()
+        return documents
 
     async def _watch(self) -> None:
         """Look for a new look twice a second, for as long as the server runs."""
@@ -121,26 +130,24 @@ class EventStream:
             if self._view.state.stopping:
                 self._end_all()
                 continue
-            look = self._view.look() if self._listeners else None
-            if look is not None and (self._seen is None or look.cycle != self._seen.cycle):
+            if self._listeners:
                 try:
-                    await self._tell(look)
+                    await self._tell()
                 except Exception as error:  # noqa: BLE001 the next look is told all the same
                     structlog.get_logger("rackwise").warning("events_failed", sentence=f"a look was not told: {error}")
 
-    async def _tell(self, look: FinishedLook) -> None:
-        before, now = self._seen, await run_in_threadpool(self._state)
-        self._seen = now
-        if now is None:
+    async def _tell(self) -> None:
+        """Tell of a look that is new, once its documents are there: who is told asks for them at once."""
+        documents, before = await self._shown(), self._seen
+        if documents is None or (before is not None and before.cycle == documents.look.cycle):
             return
-        self._send(("look", _look(look)), *(() if before is None else _changes(before, now)))
+        self._seen = now = await run_in_threadpool(self._state, documents)
+        self._send(("look", _look(documents.look)), *(() if before is None else _changes(before, now)))
 
-    def _state(self) -> _SeenState | None:
-        """What the last finished look has, by id."""
-        look = self._view.look()
-        if look is None:
-            return None
-        findings = {row["id"]: row for row in self._view.made(("rows", "findings"), views.findings)}
+    def _state(self, of: LookDocuments) -> _SeenState:
+        """What a look has, by id."""
+        look = of.look
+        findings = {row["id"]: row for row in shared_findings(of)}
         proposals = {
             one.id: {"id": one.id, "kind": one.kind.value, "subject": str(one.subject), "sentence": one.sentence}
             for one in look.evaluation.proposals

@@ -9,6 +9,7 @@ from typing import Any, NotRequired
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from typing_extensions import TypedDict
 
@@ -73,8 +74,16 @@ def of_error(error: RackwiseError) -> ApiProblem:
     return ApiProblem(status, detail, todo=error.todo, retry_after_s=after_s)
 
 
-def response_of(problem: ApiProblem, headers: Mapping[str, str] | None = None) -> Response:
-    """The problem as an answer."""
+def afterwards(request: Request) -> BackgroundTask | None:
+    """What is to be done once this request is answered; None where nothing is."""
+    task = getattr(request.state, "afterwards", None)
+    return None if task is None else BackgroundTask(task)
+
+
+def response_of(
+    problem: ApiProblem, headers: Mapping[str, str] | None = None, task: BackgroundTask | None = None
+) -> Response:
+    """The problem as an answer; ``task``: what is done after it."""
     document: ProblemDocument = {
         "type": problem.kind,
         "title": HTTPStatus(problem.status).phrase,
@@ -84,16 +93,15 @@ def response_of(problem: ApiProblem, headers: Mapping[str, str] | None = None) -
     if problem.todo:
         document["todo"] = problem.todo
     body = json.dumps(document).encode()
-    return Response(
-        body, problem.status, {**HEADERS, **(headers or {}), **problem.headers, "content-type": CONTENT_TYPE}
-    )
+    every = {**HEADERS, **(headers or {}), **problem.headers, "content-type": CONTENT_TYPE}
+    return Response(body, problem.status, every, background=task)
 
 
 def answer_problems(app: FastAPI) -> None:
     """Every error of the application becomes a problem."""
 
-    def of_api(_request: Request, error: Exception) -> Response:
-        return response_of(error) if isinstance(error, ApiProblem) else _unexpected()
+    def of_api(request: Request, error: Exception) -> Response:
+        return response_of(error, task=afterwards(request)) if isinstance(error, ApiProblem) else _unexpected()
 
     def of_http(_request: Request, error: Exception) -> Response:
         if not isinstance(error, HTTPException):
@@ -109,7 +117,7 @@ def answer_problems(app: FastAPI) -> None:
     app.add_exception_handler(ApiProblem, of_api)
     app.add_exception_handler(HTTPException, of_http)
     app.add_exception_handler(RequestValidationError, of_values)
-    app.add_exception_handler(Exception, lambda _request, _error: _unexpected())
+    app.add_exception_handler(Exception, lambda request, _error: _unexpected(afterwards(request)))
 
 
 def _mistake(error: Mapping[str, Any]) -> str:
@@ -118,7 +126,6 @@ def _mistake(error: Mapping[str, Any]) -> str:
     return f"{where}: {error.get('msg', 'it cannot be read')}" if where else str(error.get("msg", ""))
 
 
-def _unexpected() -> Response:
-    return response_of(
-        ApiProblem(500, "the agent failed to answer", todo="See the agent's log for the error, and report it.")
-    )
+def _unexpected(task: BackgroundTask | None = None) -> Response:
+    problem = ApiProblem(500, "the agent failed to answer", todo="See the agent's log for the error, and report it.")
+    return response_of(problem, task=task)

@@ -16,7 +16,6 @@ from agent.documents.cluster import (
     StatusDocument,
 )
 from agent.documents.comparison import group_rows
-from agent.documents.doctor import check_rows, doctor_checks
 from agent.documents.groups import (
     GroupDetailsDocument,
     GroupDocument,
@@ -28,12 +27,19 @@ from agent.documents.groups import (
 from agent.documents.plan import PlanGroup
 from agent.documents.status import look_document, status_document, top_document
 from agent.plan.new_partitions import unknown_group, unknown_topic
-from agent.simulate.evaluation import StageEvaluation
 from agent.web.api import rows
 from agent.web.api.answers import ApiAnswers, encoded
 from agent.web.api.paging import ListQuery, list_query
 from agent.web.api.problems import NO_LOOK, NOT_FOUND, ApiProblem, of_error
 from agent.web.api.segments import name_of
+from agent.web.page.look_documents import LookDocuments
+from agent.web.page.page_documents import (
+    shared_checks,
+    shared_costs,
+    shared_findings,
+    shared_groups,
+    shared_racks,
+)
 
 Query = Annotated[ListQuery, Depends(list_query)]
 
@@ -51,51 +57,53 @@ def _add_cluster(router: APIRouter, answers: ApiAnswers) -> None:
     @router.get("/look", response_model=AgentLookDocument)
     def look(request: Request) -> Response:
         """The last finished look: its time, its gaps, and where rates and prices are from."""
-        return answers.send(request, encoded(_agent_look(answers)))
+        return answers.send(request, encoded(_agent_look(answers, answers.documents(request))))
 
     @router.get("/cluster", response_model=StatusDocument)
     def cluster(request: Request) -> Response:
         """The size of the cluster, traffic across racks, its cost and all findings, as ``rackwise status`` has it."""
-        return answers.of_look(request, "cluster", lambda seen: status_document(seen, costs=answers.costs()))
+        return answers.of_look(
+            request, "cluster", lambda of: status_document(of.look.evaluation, costs=shared_costs(of))
+        )
 
     @router.get("/money", response_model=TopDocument)
     def money(request: Request) -> Response:
         """Traffic across racks and its cost, by group and by topic, as one look of ``rackwise top``."""
-        return answers.of_look(request, "money", lambda seen: top_document(seen, answers.costs()))
+        return answers.of_look(request, "money", lambda of: top_document(of.look.evaluation, shared_costs(of)))
 
     @router.get("/racks", response_model=rows.PageDocument[RackDocument])
     def racks(request: Request, query: Query) -> Response:
         """Racks: what is in them, what crosses their borders, and what losing each costs."""
-        return answers.page(request, rows.RACKS, query, "racks", lambda seen: views.racks(seen, answers.costs()))
+        return answers.page(request, rows.RACKS, query, "racks", shared_racks)
 
     @router.get("/brokers", response_model=rows.PageDocument[BrokerDocument])
     def brokers(request: Request, query: Query) -> Response:
         """Brokers by id, absent ones among them."""
-        return answers.page(request, rows.BROKERS, query, "brokers", views.brokers)
+        return answers.page(request, rows.BROKERS, query, "brokers", lambda of: views.brokers(of.look.evaluation))
 
     @router.get("/findings", response_model=rows.PageDocument[FindingDocument])
     def findings(request: Request, query: Query) -> Response:
         """What is wrong or worth knowing, the gravest first."""
-        return answers.page(request, rows.FINDINGS, query, "findings", views.findings)
+        return answers.page(request, rows.FINDINGS, query, "findings", shared_findings)
 
     @router.get("/doctor", response_model=rows.PageDocument[CheckDocument])
     def doctor(request: Request, query: Query) -> Response:
         """Faults that cause traffic across racks, each with its cost and the line to change; and risks."""
-
-        def made(seen: StageEvaluation) -> list[CheckDocument]:
-            return check_rows(doctor_checks(seen), seen, answers.costs())
-
-        return answers.page(request, rows.CHECKS, query, "doctor", made)
+        return answers.page(request, rows.CHECKS, query, "doctor", shared_checks)
 
 
-def _agent_look(answers: ApiAnswers) -> AgentLookDocument:
-    look, records = answers.look(), answers.view.journal()
+def _topics(of: LookDocuments) -> list[TopicDocument]:
+    return views_money.topics(shared_costs(of), of.look.evaluation)
+
+
+def _agent_look(answers: ApiAnswers, of: LookDocuments) -> AgentLookDocument:
+    look, records = of.look, answers.view.journal()
     return {
-        **answers.view.made("look", look_document),
+        **look_document(look.evaluation),
         "cycle": look.cycle,
         "look": look.look,
         "planned_ms": look.planned_ms,
-        "groups_with_hidden_reads": list(answers.costs().hidden_groups),
+        "groups_with_hidden_reads": list(shared_costs(of).hidden_groups),
         "journal": {"name": records.journal, "known": records.known, "why": records.why or None},
     }
 
@@ -104,47 +112,48 @@ def _add_topics(router: APIRouter, answers: ApiAnswers) -> None:
     @router.get("/topics", response_model=rows.PageDocument[TopicDocument])
     def topics(request: Request, query: Query) -> Response:
         """Topics, costliest first."""
-        return answers.page(
-            request, rows.TOPICS, query, "topics", lambda seen: views_money.topics(answers.costs(), seen)
-        )
+        return answers.page(request, rows.TOPICS, query, "topics", _topics)
 
     @router.get("/topics/{topic}", response_model=TopicDetailsDocument, responses=NOT_FOUND)
     def topic(request: Request, topic: str) -> Response:
         """One topic with its readers by rack and its partitions."""
-        seen, name = answers.look().evaluation, name_of(topic)
+        of, name = answers.documents(request), name_of(topic)
+        seen = of.look.evaluation
         if name not in seen.snapshot.topics:
             raise of_error(unknown_topic(name, seen.snapshot))
-        return answers.send(request, encoded(views_money.topic_details(name, answers.costs(), seen)))
+        return answers.send(request, encoded(views_money.topic_details(name, shared_costs(of), seen)))
 
 
 def _add_groups(router: APIRouter, answers: ApiAnswers) -> None:
-    def known(segment: str) -> tuple[str, StageEvaluation]:
-        seen, name = answers.look().evaluation, name_of(segment)
+    def known(request: Request, segment: str) -> tuple[str, LookDocuments]:
+        of, name = answers.documents(request), name_of(segment)
+        seen = of.look.evaluation
         if name not in seen.snapshot.groups:
             raise of_error(unknown_group(name, seen.snapshot))
-        return name, seen
+        return name, of
 
     @router.get("/groups", response_model=rows.PageDocument[GroupDocument])
     def groups(request: Request, query: Query) -> Response:
         """Groups, costliest first; groups without members among them."""
-        return answers.page(request, rows.GROUPS, query, "groups", lambda seen: views.groups(answers.costs(), seen))
+        return answers.page(request, rows.GROUPS, query, "groups", shared_groups)
 
     @router.get("/groups/{group}", response_model=GroupDetailsDocument, responses=NOT_FOUND)
     def group(request: Request, group: str) -> Response:
         """One group with its members, its tasks, and its reads by topic."""
-        name, seen = known(group)
-        return answers.send(request, encoded(views.group(name, answers.costs(), seen)))
+        name, of = known(request, group)
+        return answers.send(request, encoded(views.group(name, shared_costs(of), of.look.evaluation)))
 
     @router.get("/groups/{group}/tasks", response_model=rows.PageDocument[TaskCopyDocument], responses=NOT_FOUND)
     def tasks(request: Request, query: Query, group: str) -> Response:
         """The copies of the group's stateful tasks with their lags; none for other groups than Kafka Streams."""
-        name, seen = known(group)
-        return answers.send_page(request, rows.TASKS, query, views.task_rows(name, seen))
+        name, of = known(request, group)
+        return answers.send_page(request, rows.TASKS, query, views.task_rows(name, of.look.evaluation))
 
     @router.get("/groups/{group}/comparison", response_model=PlanGroup, responses=NOT_FOUND)
     def comparison(request: Request, group: str) -> Response:
         """The group in three columns: now, by its own assignor, and at the optimum."""
-        name, seen = known(group)
+        name, of = known(request, group)
+        seen = of.look.evaluation
         compared = group_rows(seen.snapshot, seen.detection, seen.plan, seen.limits, only=name)
         if not compared:
             raise ApiProblem(404, f"group {name} is not compared: it assigns no partitions, or is excluded")

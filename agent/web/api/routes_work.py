@@ -17,8 +17,9 @@ from agent.plan.new_partitions import gap_for, nearest_subject, perhaps_unread, 
 from agent.propose.codec import ProposalDocument
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.journal import JournalState
-from agent.values.progress import AgentDocument
+from agent.values.progress import AgentsDocument
 from agent.values.proposal import Proposal
+from agent.web.agent_view import FinishedLook
 from agent.web.api import rows
 from agent.web.api.answers import ApiAnswers, encoded
 from agent.web.api.paging import ListQuery, list_query
@@ -42,6 +43,14 @@ def work_routes(answers: ApiAnswers) -> APIRouter:
     return router
 
 
+def _known_journal(answers: ApiAnswers) -> JournalState:
+    """The journal, empty where there is none. Raises the problem of one that cannot be read: its rows are unknown."""
+    records = answers.view.journal()
+    if not records.known:
+        raise ApiProblem(503, f"the journal cannot be read: {records.why}", retry_after_s=10)
+    return records.view
+
+
 def _view(answers: ApiAnswers) -> JournalState | None:
     """The journal; None where it could not be read."""
     records = answers.view.journal()
@@ -49,11 +58,11 @@ def _view(answers: ApiAnswers) -> JournalState | None:
 
 
 def _add_proposals(router: APIRouter, answers: ApiAnswers) -> None:
-    def known(segment: str) -> Proposal:
-        name = name_of(segment)
-        for one in answers.look().evaluation.proposals:
+    def known(request: Request, segment: str) -> tuple[Proposal, FinishedLook]:
+        look, name = answers.documents(request).look, name_of(segment)
+        for one in look.evaluation.proposals:
             if one.id == name:
-                return one
+                return one, look
         raise ApiProblem(
             404,
             f"there is no proposal {name}: the agent does not propose it now",
@@ -63,7 +72,7 @@ def _add_proposals(router: APIRouter, answers: ApiAnswers) -> None:
     @router.get("/proposals", response_model=rows.PageDocument[ProposalDocument], responses=NO_LOOK, tags=["proposals"])
     def proposals(request: Request, query: Query) -> Response:
         """What the agent proposes since its last planning."""
-        return answers.page(request, rows.PROPOSALS, query, "proposals", proposal_rows)
+        return answers.page(request, rows.PROPOSALS, query, "proposals", lambda of: proposal_rows(of.look.evaluation))
 
     @router.get(
         "/proposals/{proposal}",
@@ -73,7 +82,7 @@ def _add_proposals(router: APIRouter, answers: ApiAnswers) -> None:
     )
     def proposal(request: Request, proposal: str) -> Response:
         """One proposal: its changed rows before and after, the guard's verdict, every rule, and its history."""
-        found, look = known(proposal), answers.look()
+        found, look = known(request, proposal)
         verdict = look.verdicts.get(found.id)
         document = proposal_details(found, look.evaluation, verdict, _view(answers), answers.now_ms)
         return answers.send(request, encoded(document))
@@ -81,12 +90,12 @@ def _add_proposals(router: APIRouter, answers: ApiAnswers) -> None:
     @router.get("/proposals/{proposal}/history", response_model=rows.PageDocument[HistoryRow], tags=["proposals"])
     def proposal_history(request: Request, query: Query, proposal: str) -> Response:
         """What the journal says of every attempt at a proposal, also of one that is not proposed now."""
-        return answers.send_page(request, rows.HISTORY, query, history_of(name_of(proposal), _view(answers) or {}))
+        return answers.send_page(request, rows.HISTORY, query, history_of(name_of(proposal), _known_journal(answers)))
 
     @router.get("/verdicts", response_model=rows.PageDocument[VerdictRow], responses=NO_LOOK, tags=["proposals"])
     def verdicts(request: Request, query: Query) -> Response:
         """What the guard said of each proposal at the last planning."""
-        return answers.send_page(request, rows.VERDICTS, query, verdict_rows(answers.look().verdicts))
+        return answers.send_page(request, rows.VERDICTS, query, verdict_rows(answers.documents(request).look.verdicts))
 
 
 def _add_rules(router: APIRouter, answers: ApiAnswers) -> None:
@@ -102,7 +111,7 @@ def _add_rules(router: APIRouter, answers: ApiAnswers) -> None:
         subject: Annotated[str, Parameter(max_length=1_000, description="topic/NAME, group/NAME, broker/ID or an id.")],
     ) -> Response:
         """Why something is proposed or not: every rule and check with its numbers, as ``rackwise explain``."""
-        look = answers.look()
+        look = answers.documents(request).look
         _check_subject(subject, look.evaluation)
         view = _view(answers) if needs_journal(subject, look.evaluation) else None
         return answers.send_page(request, rows.RULES, query, explained_rows(subject, look.evaluation, view, _UNREAD))
@@ -125,14 +134,14 @@ def _add_journal(router: APIRouter, answers: ApiAnswers) -> None:
     @router.get("/reassignments", response_model=ReassignStatus, responses=NO_LOOK, tags=["journal"])
     def reassignments(request: Request) -> Response:
         """Plans of the journal, throttles, and every reassignment that the brokers report, with its copies."""
-        answers.look()
+        answers.documents(request)
         view = answers.view
         return answers.send(request, encoded(reassign_status(view.journal(), view.moves(), view.copies())))
 
-    @router.get("/journal/history", response_model=rows.PageDocument[HistoryRow], tags=["journal"])
+    @router.get("/journal/history", response_model=rows.PageDocument[HistoryRow], responses=NO_LOOK, tags=["journal"])
     def history(request: Request, query: Query) -> Response:
         """Approvals, commands with their answers, plans and triggered rebalances, the latest last."""
-        return answers.send_page(request, rows.HISTORY, query, history_rows(answers.view.journal().view))
+        return answers.send_page(request, rows.HISTORY, query, history_rows(_known_journal(answers)))
 
 
 def _add_agent(router: APIRouter, answers: ApiAnswers) -> None:
@@ -141,11 +150,11 @@ def _add_agent(router: APIRouter, answers: ApiAnswers) -> None:
         """Every setting in force with its origin; secrets are shown as stars."""
         return answers.send_page(request, rows.SETTINGS, query, setting_rows(effective(answers.view.settings)))
 
-    @router.get("/agents", response_model=AgentDocument, responses=NO_LOOK, tags=["agent"])
+    @router.get("/agents", response_model=AgentsDocument, responses=NO_LOOK, tags=["agent"])
     def agents(request: Request) -> Response:
-        """This agent."""
-        report = answers.look().evaluation.agent
-        return answers.send(request, encoded(report))
+        """This agent, and the agents that report in the telemetry topic, read at most every 30 seconds."""
+        answers.documents(request)
+        return answers.send(request, encoded(answers.view.agents()))
 
 
 def _add_reports(router: APIRouter, answers: ApiAnswers) -> None:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.finding import Finding
 from agent.values.number_format import lasted
+from agent.web.page.cells import severity_cell
 from agent.web.page.environment import rendered
 from agent.web.page.links import proposal_link, subject_link
 from agent.web.page.page_documents import FindingRemedy, remedies, shared_findings
@@ -86,7 +87,7 @@ def _table(asked: PageRequest, rows: list[Any], *, is_one: bool) -> TableSource:
 
 
 def _severity(row: TableRow) -> TableCell:
-    return TableCell(rendered("severity.html", word=row["severity"]))
+    return severity_cell(row["severity"])
 
 
 def _subject(row: TableRow, look: StageEvaluation) -> TableCell:

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from agent.money.traffic import bytes_between, usd_between
 from agent.simulate.evaluation import StageEvaluation
+from agent.values.number_format import counted
 from agent.values.snapshot import RackState, ReaderGroup
 from agent.web.page.environment import percent
 from agent.web.page.group_shares import RackShare, ShareLedger, level
@@ -115,13 +116,11 @@ def heat_cell(share: RackShare | None) -> TableCell:
     """The share of local reads with its colour; hatched where it is unknown, a dash where nothing is read there."""
     if share is None:
         return TableCell("·", tone="heat none", hint="no reader in this rack")
-    hint = f"{share.local:,} of {share.total:,} reads are local"
+    hint = f"{share.local:,} of {counted(share.total, 'read')} local"
     if share.share is None:
-        return TableCell(
-            None, tone="heat is-unknown", hint=f"of {share.total:,} reads it is unknown whether they are local"
-        )
+        return TableCell(None, tone="heat is-unknown", hint=f"unknown whether local: {counted(share.total, 'read')}")
     if share.unknown:
-        hint += f", of {share.unknown:,} it is unknown"
+        hint += f", unknown: {share.unknown:,}"
         words = f"{100 * share.share:.0f} to {100 * share.most:.0f} %"
         return TableCell(words, tone=f"heat s{level(share.share)} in-part", hint=hint)
     return TableCell(percent(share.share), tone=f"heat s{level(share.share)}", hint=hint)
@@ -166,4 +165,4 @@ def _task_lag(row: TableRow) -> TableCell:
     return TableCell(None if lag is None else f"{lag:,.0f}")
 
 
-VIEWS = (PageView("/groups", groups_view),)
+VIEWS = (PageView("/groups", groups_view, is_of_all=True),)

@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Protocol, TypeVar, cast
+from weakref import WeakKeyDictionary
 
 from agent.simulate.evaluation import StageEvaluation
 from agent.web.agent_view import AgentView, FinishedLook
@@ -13,6 +14,10 @@ from agent.web.agent_view import AgentView, FinishedLook
 Made = TypeVar("Made")
 _MOST_MADE = 512
 """Documents that are kept of one look; the least used ones are made again."""
+
+
+MOST_AT_ONCE = 2_000
+"""Groups whose documents a request makes by itself: about half a second."""
 
 
 class DocumentMaker(Protocol):
@@ -27,18 +32,28 @@ class LookDocuments:
 
     def __init__(self, look: FinishedLook) -> None:
         self.look = look
-        self._lock = threading.RLock()
+        self.are_made = True
+        """False while those of very many groups are made: a view of all groups then says so instead of waiting."""
+        self._lock = threading.Lock()
+        self._makers: dict[Hashable, threading.RLock] = {}
+        """One lock per document: a quick one does not wait for a slow one."""
         self._made: OrderedDict[Hashable, object] = OrderedDict()
 
     def made(self, key: Hashable, maker: Callable[[StageEvaluation], Made], /) -> Made:
         """What ``maker`` makes of the look, made once per key; ``key`` names all else that it depends on."""
         with self._lock:
-            if key not in self._made:
-                self._made[key] = maker(self.look.evaluation)
+            making = self._makers.setdefault(key, threading.RLock())
+        with making:
+            with self._lock:
+                if key in self._made:
+                    self._made.move_to_end(key)
+                    return cast("Made", self._made[key])
+            document = maker(self.look.evaluation)
+            with self._lock:
+                self._made[key] = document
                 if len(self._made) > _MOST_MADE:
-                    self._made.popitem(last=False)
-            self._made.move_to_end(key)
-            return cast("Made", self._made[key])
+                    self._makers.pop(self._made.popitem(last=False)[0], None)
+            return document
 
 
 Preparation = Callable[[LookDocuments], object]
@@ -53,10 +68,14 @@ class ShownLooks:
     """
 
     def __init__(self, agent: AgentView, preparations: Sequence[Preparation], stale_ms: int) -> None:
-        self._agent, self._preparations, self._stale_ms = agent, preparations, stale_ms
+        self._agent, self._preparations, self._stale_ms = agent, [*preparations], stale_ms
         self._lock = threading.Lock()
         self._shown: LookDocuments | None = None
         self._preparing = 0
+
+    def add(self, preparations: Sequence[Preparation]) -> None:
+        """Make these documents too before a look is shown."""
+        self._preparations += [one for one in preparations if one not in self._preparations]
 
     def now(self) -> tuple[LookDocuments | None, Callable[[], None] | None]:
         """(the documents to show, None before the first look; what is to be made after the answer)."""
@@ -67,18 +86,34 @@ class ShownLooks:
             shown = self._shown
             if shown is None or newest.taken_ms - shown.look.taken_ms > self._stale_ms:
                 self._shown = shown = LookDocuments(newest)
-            if newest.cycle in {shown.look.cycle, self._preparing}:
+                shown.are_made = len(newest.evaluation.snapshot.groups) <= MOST_AT_ONCE
+            if self._preparing == newest.cycle or (shown.look.cycle == newest.cycle and shown.are_made):
                 return shown, None
             self._preparing = newest.cycle
-            return shown, lambda: self._prepare(newest)
+            documents = shown if shown.look.cycle == newest.cycle else LookDocuments(newest)
+            return shown, lambda: self._prepare(documents)
 
-    def _prepare(self, look: FinishedLook) -> None:
+    def _prepare(self, documents: LookDocuments) -> None:
         """Make the documents of a look, and show it from then on."""
-        documents = LookDocuments(look)
         try:
             for preparation in self._preparations:
                 preparation(documents)
         finally:  # what could not be made is made, or fails, in the view that needs it
+            documents.are_made = True
             with self._lock:
-                if self._shown is None or self._shown.look.cycle < look.cycle:
+                if self._shown is None or self._shown.look.cycle < documents.look.cycle:
                     self._shown = documents
+
+
+_OF_AGENTS: WeakKeyDictionary[AgentView, ShownLooks] = WeakKeyDictionary()
+_SHARING = threading.Lock()
+
+
+def shown_looks(agent: AgentView, preparations: Sequence[Preparation], stale_ms: int) -> ShownLooks:
+    """The looks of this agent that page and API share, with these preparations among theirs."""
+    with _SHARING:
+        found = _OF_AGENTS.get(agent)
+        if found is None:
+            found = _OF_AGENTS[agent] = ShownLooks(agent, (), stale_ms)
+        found.add(preparations)
+        return found

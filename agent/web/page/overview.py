@@ -201,4 +201,4 @@ def unseen(look: StageEvaluation, money: MoneyDocument) -> list[str]:
     return [f"{one[:1].upper()}{one[1:]}." for one in sentences]
 
 
-VIEWS = (PageView("/", overview),)
+VIEWS = (PageView("/", overview, is_of_all=True),)

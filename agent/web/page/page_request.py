@@ -202,6 +202,8 @@ class PageView(NamedTuple):
     methods: tuple[str, ...] = ("GET",)
     needs_look: bool = True
     """Whether it has nothing to show before the first look."""
+    is_of_all: bool = False
+    """Whether it shows all groups, racks or topics, so that the documents of very many groups are made first."""
 
 
 def _warnings(state: LoopState, age_ms: int | None, stale_ms: int) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from agent.values.number_format import counted, lasted, sized
 from agent.values.proposal import Proposal, ProposalKind
 from agent.web.cycle_history import EndedProposal
 from agent.web.page.acting_records import ActingRecords
+from agent.web.page.cells import instant_cell
 from agent.web.page.environment import rendered
 from agent.web.page.links import proposal_link, subject_link
 from agent.web.page.page_request import PageRequest, PageView
@@ -158,7 +159,7 @@ def history_table(rows: Sequence[Any], unreadable: str) -> TableSource:
         unit="record",
         rows=tuple(reversed(rows)),
         columns=(
-            TableColumn("at", "When", lambda row: TableCell(rendered("instant.html", ms=row["at_ms"])),
+            TableColumn("at", "When", lambda row: instant_cell(row["at_ms"]),
                         lambda row: row["at_ms"], falls=True),
             TableColumn("what", "What", lambda row: TableCell(row["what"]), lambda row: row["what"]),
             TableColumn("about", "About", lambda row: TableCell(row["about"] or "everything", tone="code"),

@@ -12,7 +12,8 @@ from starlette.responses import Response
 
 from agent.money.traffic import bytes_words
 from agent.values.number_format import counted, sized, usd
-from agent.web.page.environment import address, percent, rendered
+from agent.web.page.cells import instant_cell
+from agent.web.page.environment import address, percent
 from agent.web.page.links import proposal_link
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.report_folder import (
@@ -289,7 +290,7 @@ def file_table(files: Sequence[FolderFile]) -> TableSource:
             TableColumn("bytes", "Size", lambda row: TableCell(sized(row["bytes"])), lambda row: row["bytes"],
                         is_number=True, falls=True),
             TableColumn("modified_ms", "Written",
-                        lambda row: TableCell(rendered("instant.html", ms=row["modified_ms"])),
+                        lambda row: instant_cell(row["modified_ms"]),
                         lambda row: row["modified_ms"], falls=True),
         ),
         text=lambda row: row["name"],

@@ -16,12 +16,13 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from agent.values.clock import Clock
+from agent.values.number_format import counted
 from agent.web.access.refusals import AccessRefused
 from agent.web.agent_view import AgentView
 from agent.web.commands import CommandDesk
 from agent.web.page import findings, group_page, groups, overview, rack_map, warmups
 from agent.web.page.assets import PREFIX, static_answer
-from agent.web.page.look_documents import Preparation, ShownLooks
+from agent.web.page.look_documents import Preparation, ShownLooks, shown_looks
 from agent.web.page.operating_views import OPERATING_VIEWS
 from agent.web.page.page_documents import shared_checks, shared_findings, shared_groups, shared_money, shared_racks
 from agent.web.page.page_request import PageRequest, PageView, stale_after_ms, theme_answer
@@ -58,7 +59,7 @@ def page_routes(
 
     ``desk`` takes the commands of forms; without one none is sent.
     """
-    looks = ShownLooks(agent, PREPARATIONS, stale_after_ms(agent))
+    looks = shown_looks(agent, PREPARATIONS, stale_after_ms(agent))
     routes: list[BaseRoute] = [
         Route(view.path, partial(_answer, view, PageAgent(agent, looks, clock, desk)), methods=list(view.methods))
         for view in views
@@ -86,7 +87,12 @@ async def _answer(view: PageView, of: PageAgent, request: Request) -> Response:
 def _made(view: PageView, of: PageAgent, request: Request, form: dict[str, str]) -> Response:
     documents, afterwards = of.looks.now()
     asked = PageRequest(request, of.agent, of.clock, documents, form, of.desk)
-    answer = _no_look(asked) if documents is None and view.needs_look else _answered(view, asked)
+    if documents is None and view.needs_look:
+        answer = _no_look(asked)
+    elif documents is not None and view.is_of_all and not documents.are_made and "format" not in asked.query:
+        answer = _not_made(asked)
+    else:
+        answer = _answered(view, asked)
     if afterwards is not None:
         answer.background = BackgroundTask(afterwards)
     return answer
@@ -104,6 +110,12 @@ def _answered(view: PageView, asked: PageRequest) -> Response:
         )
         what = "This view could not be made. The agent goes on, and so do the other views."
         return asked.problem(500, "Failed", what, "The agent's log has the error (page_failed): please report it.")
+
+
+def _not_made(asked: PageRequest) -> Response:
+    """For a moment, where no page was asked for lately and there are very many groups."""
+    groups = counted(len(asked.look.snapshot.groups), "group")
+    return asked.page("preparing.html", "One moment", sentence=f"The figures of {groups} are being made.")
 
 
 def _no_look(asked: PageRequest) -> Response:

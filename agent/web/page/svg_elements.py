@@ -21,8 +21,13 @@ def element(name: str, *children: str, **attributes: AttributeValue) -> Markup:
     return Markup(f"<{name}{written}>{inner}</{name}>")  # noqa: S704 (every part is escaped above)
 
 
-def drawing(title: str, description: str, width: float, height: float, *children: str, class_: str = "") -> Markup:
-    """A whole picture with its text alternative: ``title`` names it, ``description`` says what it shows."""
+def drawing(
+    title: str, description: str, width: float, height: float, *children: str, class_: str = "", has_links: bool = False
+) -> Markup:
+    """A whole picture with its text alternative: ``title`` names it, ``description`` says what it shows.
+
+    With links in it the picture is a group of them, since an image would hide them from screen readers.
+    """
     return element(
         "svg",
         element("title", title),
@@ -32,7 +37,7 @@ def drawing(title: str, description: str, width: float, height: float, *children
         viewBox=f"0 0 {number(width)} {number(height)}",
         width=number(width),
         height=number(height),
-        role="img",
+        role="group" if has_links else "img",
         aria_label=f"{title}. {description}",
         class_=f"drawing {class_}".strip(),
     )
@@ -43,9 +48,9 @@ def group(*children: str, **attributes: AttributeValue) -> Markup:
     return element("g", *children, **attributes)
 
 
-def link(href: str, label: str, *children: str, class_: str = "") -> Markup:
-    """A link around elements; ``label`` is its name for a screen reader."""
-    return element("a", *children, href=href, aria_label=label, class_=class_ or None)
+def link(href: str, *children: str, class_: str = "") -> Markup:
+    """A link around elements, named by the texts among them."""
+    return element("a", *children, href=href, class_=class_ or None)
 
 
 def text(x: float, y: float, words: str, **attributes: AttributeValue) -> Markup:

@@ -73,6 +73,7 @@ def rack_map(racks: Sequence[RackDocument], flows: RackFlows, *, selected: str |
         *rooms,
         below,
         class_="rack-map",
+        has_links=True,
     )
 
 
@@ -270,8 +271,7 @@ def _room(row: RackDocument, place: RoomPlace, *, is_selected: bool) -> Markup:
         )
         room = int((place.width - (106 if is_small else 114)) // 11)
         parts += _glyphs(left + (96 if is_small else 106), y, count or 0, room, draw)
-    label = f"{name}: {_room_words(row)}. What losing it costs"
-    return link(rack_link(name), label, *parts, class_="room selected" if is_selected else "room")
+    return link(rack_link(name), *parts, class_="room selected" if is_selected else "room")
 
 
 def _brokers(row: RackDocument) -> str:
@@ -317,18 +317,6 @@ def _glyphs(x: float, y: float, count: int, room: int, draw: _Draw) -> Iterable[
 def _unknown_box(x: float, y: float) -> Markup:
     box = element("rect", x=x, y=y - 8, width=58, height=16, rx=3, fill=f"url(#{_HATCH})")
     return box + text(x + 29, y + 4, "unknown", text_anchor="middle", class_="text-2")
-
-
-def _room_words(row: RackDocument) -> str:
-    words = [_brokers(row)]
-    for label, count in (
-        ("leaders", row["leaders"]),
-        ("members", row["members"]),
-        ("tasks", row["active_tasks"]),
-        ("standbys and warm-ups", row["standby_tasks"]),
-    ):
-        words.append(f"{label} unknown" if count is None else f"{count:,} {label}")
-    return ", ".join(words)
 
 
 def _held_words(row: RackDocument) -> str:

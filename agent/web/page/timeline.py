@@ -12,6 +12,7 @@ from agent.money.traffic import bytes_words
 from agent.values.number_format import counted, lasted
 from agent.web.cycle_history import CycleSummary, HistoryEvent, HistoryKind
 from agent.web.page.acting_records import ActingRecords
+from agent.web.page.cells import instant_cell
 from agent.web.page.environment import address, percent, rendered
 from agent.web.page.links import subject_link
 from agent.web.page.page_request import PageRequest, PageView
@@ -234,7 +235,7 @@ def _kinds(rows: Iterable[TableRow]) -> list[str]:
 
 
 def _instant(row: TableRow) -> TableCell:
-    return TableCell(rendered("instant.html", ms=row["at_ms"]))
+    return instant_cell(row["at_ms"])
 
 
 def _kind(row: TableRow) -> TableCell:

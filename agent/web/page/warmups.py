@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.responses import Response
 
+from agent.explain.explain import LABELS as EVIDENCE_LABELS
 from agent.journal.triggers import TriggerEntry, TriggerVerdict, triggers
 from agent.probing.decide import ProbingContext, decide
 from agent.probing.values import NO_ANCHORS, past_triggers
@@ -243,7 +244,7 @@ def _warmups_table(rows: Sequence[Any]) -> TableSource:
                 lambda row: TableCell(f"{row['acceptable_recovery_lag']:,}"),
                 _of("acceptable_recovery_lag"),
                 is_number=True,
-                hint="acceptable.recovery.lag",
+                hint=EVIDENCE_LABELS["acceptable_recovery_lag"],
             ),
             TableColumn(
                 "rate_records_per_s",

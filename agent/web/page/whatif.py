@@ -13,6 +13,7 @@ from agent.money.traffic import bytes_words, usd_words
 from agent.simulate.change_texts import QUESTIONS, ChangeQuestion, changes_of
 from agent.values.number_format import counted, sized
 from agent.values.snapshot import OtherGroup
+from agent.web.page.cells import severity_cell
 from agent.web.page.environment import rendered
 from agent.web.page.links import group_link, subject_link
 from agent.web.page.page_request import PageRequest, PageView
@@ -199,7 +200,7 @@ def finding_table(rows: Sequence[TableRow]) -> TableSource:
         rows=rows,
         columns=(
             TableColumn("change", "Change", _change, lambda row: row["change"]),
-            TableColumn("severity", "Severity", lambda row: TableCell(rendered("severity.html", word=row["severity"])),
+            TableColumn("severity", "Severity", lambda row: severity_cell(row["severity"]),
                         lambda row: row["severity"]),
             TableColumn("subject", "About", lambda row: TableCell(row["subject"], tone="name"),
                         lambda row: row["subject"]),

@@ -7,7 +7,7 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.parser import BytesParser
@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from agent.web.access.ambient import trusted_networks
 from agent.web.access.gate import AccessGate, hosts_of, make_gate
 from agent.web.access.middleware import csrf_token
 from agent.web.access.person import AccessRole, person_of, require
@@ -165,9 +166,11 @@ def routes_of(site: list[Site]) -> list[BaseRoute]:
 def site(
     folder: Path,
     settings: dict[str, Any] | None = None,
+    *,
     bounds: ServerBounds = FAST,
     view: AgentView | None = None,
     desk: CommandDesk | None = None,
+    proxies: Sequence[str] = (),
 ) -> Iterator[Site]:
     """A running server; people: vic views, ann approves, opa operates, old has an expired token."""
     file, tokens = folder / "tokens.yaml", {}
@@ -184,7 +187,8 @@ def site(
         state, lambda: NOW, fresh_ms=30_000, stall_ms=60_000, caps=SeriesCaps(), allowed_hosts=hosts_of(http),
         gate=gate, routes=routes_of(holder), view=view, desk=desk,
     )  # fmt: skip
-    with WebServer(app, "127.0.0.1", 0, bounds, tls=tls_context(http.tls)) as server:
+    trusted = trusted_networks(proxies)
+    with WebServer(app, "127.0.0.1", 0, bounds, tls=tls_context(http.tls), proxies=trusted) as server:
         made = Site(server, gate, tokens)
         holder.append(made)
         _wait(server)

@@ -161,6 +161,8 @@ def guessing(world: World) -> Answer:
     of, source = world.on("token"), fresh_address()
     answers = [of.ask("GET", "/api/v1/whoami", {"Authorization": f"Bearer rackwise_{n}"}, source=source) for n in range(9)]  # fmt: skip
     assert {one.status for one in answers[:5]} == {401}
+    right = of.ask("GET", "/api/v1/whoami", of.bearer("ann"), source=source)
+    assert right.status == 200, "a right token counts from there all the same"
     return answers[-1]
 
 

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from agent.web.access.ambient import client_address, trusted_networks
 from agent.web.access.attempts import BURST, REFILL_S, FailedSignIns
 from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, person_name, roles_of, up_to
 from agent.web.access.request_checks import local_path
 from agent.web.access.sessions import MOST, MOST_EACH, FormTokens, SessionStore
+from agent.web.app import ServerBounds
 from config.http_settings import RoleSettings
 from tests.web.access.site import FORM, PLAN, Site, csrf_in, fresh_address, site
 
@@ -241,3 +243,35 @@ def test_a_viewer_s_own_page_has_a_form_token_of_hers(here: Site) -> None:
     first, second = (here.ask("GET", "/", {"Cookie": here.signed_in("vic").cookie}) for _ in range(2))
     assert csrf_in(first) != csrf_in(second)
     assert fresh_address() != fresh_address()
+
+
+NETWORKS = trusted_networks(["10.0.0.0/8", "fd00::/8"])
+
+
+@pytest.mark.parametrize(
+    ("client", "forwarded", "address"),
+    [
+        ("1.2.3.4", ["9.9.9.9"], "1.2.3.4"),
+        ("10.0.0.1", [], "10.0.0.1"),
+        ("10.0.0.1", ["9.9.9.9"], "9.9.9.9"),
+        ("10.0.0.1", ["6.6.6.6, 9.9.9.9"], "9.9.9.9"),
+        ("10.0.0.1", ["6.6.6.6", "9.9.9.9, 10.0.0.2"], "9.9.9.9"),
+        ("10.0.0.1", ["9.9.9.9, <script>"], "10.0.0.1"),
+        ("10.0.0.1", ["10.0.0.3, 10.0.0.2"], "10.0.0.3"),
+        ("::ffff:10.0.0.1", ["9.9.9.9"], "9.9.9.9"),
+        ("fd00::1", ["2001:db8::1"], "2001:db8::1"),
+        ("fd00::1%eth0", ["2001:db8::1"], "2001:db8::1"),
+    ],
+)
+def test_a_trusted_proxy_alone_names_the_client_s_address(client: str, forwarded: list[str], address: str) -> None:
+    headers = [(b"x-forwarded-for", one.encode()) for one in forwarded]
+    assert client_address({"client": (client, 1), "headers": headers}, NETWORKS) == address
+
+
+def test_people_behind_a_proxy_have_a_rate_each(tmp_path: Path) -> None:
+    with site(tmp_path, bounds=ServerBounds(per_s=0.001, burst=2), proxies=["127.0.0.66/32"]) as here:
+        for person in ("1.1.1.1", "2.2.2.2"):
+            asked = [here.ask("GET", "/readyz", {"X-Forwarded-For": person}, source="127.0.0.66") for _ in range(3)]
+            assert [one.status for one in asked] == [200, 200, 429]
+        spoofed = [here.ask("GET", "/readyz", {"X-Forwarded-For": f"3.3.3.{n}"}, source="127.0.0.67") for n in range(3)]
+        assert [one.status for one in spoofed] == [200, 200, 429]

@@ -263,4 +263,4 @@ def test_failed_ways_back_are_bounded_for_an_address(here: Site, issuer: Issuer)
     source = fresh_address()
     statuses = [here.ask("GET", f"/sign-in/oidc/callback?state=x{n}&code=y", source=source).status for n in range(7)]
     assert statuses == [401] * 5 + [429] * 2
-    assert come_back(here, issuer).status == 200, "another address signs in"
+    assert come_back(here, issuer, source).status == 200, "one that began here comes back all the same"

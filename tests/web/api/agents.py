@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from agent.loop import CycleStages, run_cycle
+from agent.record.newest_look import AgentRun
 from agent.telemetry.derived import AgentIdentity
 from agent.values.clock import ClockReading
 from agent.values.cycle import Cycle
@@ -48,6 +49,7 @@ def view_of(
     state: Callable[[], LoopState] | None = None,
     settings: Mapping[str, Any] | None = None,
     clock_s: Callable[[], float] | None = None,
+    read_agents: Callable[[], tuple[AgentRun, ...] | str] = tuple,
 ) -> AgentView:
     """The view of an agent that has finished this cycle last."""
     assignments = [
@@ -61,5 +63,6 @@ def view_of(
         read_journal=journal,
         journal_name="rackwise.journal",
         identity=IDENTITY,
+        read_agents=read_agents,
         **more,
     )

@@ -13,6 +13,7 @@ import pytest
 
 from agent.act.journal.file_journal import read_file
 from agent.cli.session import _whole_looks
+from agent.errors import JournalUnavailable
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.journal import JournalState
@@ -164,3 +165,19 @@ def test_the_look_says_what_is_true_of_all_documents(api: httpx.Client) -> None:
     assert (look["cycle"], look["look"], look["priced"], look["partial"]) == (1, "look-1", True, False)
     assert look["journal"] == {"name": "rackwise.journal", "known": True, "why": None}
     assert look["price_sentence"].startswith("money: at $0.02")
+
+
+def test_what_a_journal_that_cannot_be_read_says_is_unknown() -> None:
+    def read() -> JournalState:
+        raise JournalUnavailable("the journal cannot be read", why="no answer in 3000 ms")
+
+    with client_of(view_of(cycle_of(a_cluster().at()), journal=read)) as client:
+        for path in ("/journal/history", f"/proposals/{MOVE.id}/history"):
+            answer = client.get(f"/api/v1{path}")
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "10")
+            assert "no answer in 3000 ms" in answer.json()["detail"]
+        status = answered(client, "/reassignments")
+        assert (status["journal"], {move["ours"] for move in status["reassignments"]}) == ("not readable", {None})
+        assert answered(client, "/look")["journal"]["known"] is False
+        for proposal in answered(client, "/proposals"):
+            assert answered(client, f"/proposals/{proposal['id']}")["history"] is None

@@ -18,6 +18,7 @@ from agent.values.cycle import Cycle
 from agent.web.agent_view import AgentView
 from agent.web.api import events
 from agent.web.app import ServerBounds, WebServer
+from agent.web.page.look_documents import shown_looks
 from tests.builders import an_observation
 from tests.cli.documents import a_cluster
 from tests.observe.live import wait_for
@@ -35,6 +36,10 @@ class ShownAgent:
         self.cycle = cycle
         self.stopping = False
         self.view: AgentView = view_of(None, state=lambda: replace(state_of(self.cycle), stopping=self.stopping))
+
+
+def stream_of(agent: ShownAgent) -> events.EventStream:
+    return events.EventStream(agent.view, shown_looks(agent.view, (), 30_000))
 
 
 Event = tuple[str, str, Any]
@@ -159,7 +164,7 @@ def test_a_listener_that_takes_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatc
 
 def test_all_listeners_share_one_message() -> None:
     agent = ShownAgent()
-    stream = events.EventStream(agent.view)
+    stream = stream_of(agent)
     queues: list[Any] = [events.asyncio.Queue(100) for _ in range(50)]
     stream._listeners.update(queues)
     stream._send(("look", {"cycle": 1}))
@@ -167,7 +172,7 @@ def test_all_listeners_share_one_message() -> None:
 
 
 def test_names_that_lie_about_events_stay_within_their_line() -> None:
-    stream = events.EventStream(ShownAgent().view)
+    stream = stream_of(ShownAgent())
     stream._send(("finding", {"sentence": "a\n\nevent: look\ndata: {}\r\n\u2028\ud800"}))
     (message,) = stream._ring
     assert message.body.count(b"\n") == 4
@@ -197,7 +202,7 @@ def test_the_server_stops_at_once_with_streams_open() -> None:
 
 
 def test_a_listener_that_is_many_looks_behind_is_let_go() -> None:
-    stream = events.EventStream(ShownAgent().view)
+    stream = stream_of(ShownAgent())
     queue: Any = events.asyncio.Queue(events._WAITING + 1)
     stream._listeners.add(queue)
     for number in range(events._WAITING + 5):

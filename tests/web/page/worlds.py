@@ -36,12 +36,13 @@ def viewed(look: StageEvaluation | None, *, age_ms: int = 3_000, **settings: obj
     ended = ClockReading(NOW.wall_ms - age_ms, NOW.monotonic_ms - age_ms)
     state = LoopState(started=ClockReading(0, 0))
     if look is not None:
-        cycle = _cycle(look)
+        cycle = cycle_of(look)
         state = replace(state, cycle=cycle, planned=cycle, last_end=ended, last_success=ended)
     return AgentView(state=lambda: state, settings=loaded, read_journal=dict, journal_name="rackwise.journal")
 
 
-def _cycle(look: StageEvaluation) -> Cycle:
+def cycle_of(look: StageEvaluation) -> Cycle:
+    """A cycle of the loop that gave this look."""
     return Cycle(
         number=7,
         look="rackwise/7",

@@ -51,9 +51,11 @@
     pending = setTimeout(() => { pending = 0; document.body.dispatchEvent(new CustomEvent("rackwise:changed", { bubbles: true })); }, 150);
   };
   const disconnect = () => { clearTimeout(retry); if (events) events.close(); events = null; };
+  // A stream that ends is opened anew at once: only one that stays away is a loss.
+  let losing = 0;
   const lose = () => {
     wasLost = true;
-    become("lost", "connection lost");
+    if (!losing) losing = setTimeout(() => become("lost", "connection lost"), state[0] === "live" ? 5000 : 500);
     if (events && events.readyState === EventSource.CLOSED) {
       disconnect();
       retry = setTimeout(connect, waits);
@@ -63,7 +65,7 @@
   const connect = () => {
     if (events || document.hidden || root.dataset.live === "off") return;
     events = new EventSource("/api/v1/events");
-    events.onopen = () => { waits = 1000; become("live", "live"); if (wasLost) changed(); wasLost = false; };
+    events.onopen = () => { clearTimeout(losing); losing = 0; waits = 1000; become("live", "live"); if (wasLost) changed(); wasLost = false; };
     events.onerror = lose;
     // The first event of a connection is the present look: a page that shows it already has nothing to fetch.
     events.addEventListener("look", (event) => {
@@ -76,7 +78,7 @@
   let hiding = 0;
   document.addEventListener("visibilitychange", () => {
     clearTimeout(hiding);
-    if (document.hidden) { hiding = setTimeout(() => { disconnect(); wasLost = true; }, 5000); } else { connect(); }
+    if (document.hidden) { hiding = setTimeout(() => { disconnect(); wasLost = true; }, 5000); } else { tick(); connect(); }
   });
   // A refresh keeps what the reader opened, typed or focused.
   document.addEventListener("htmx:before:morph:attr", (event) => {

@@ -1,0 +1,75 @@
+"""While the documents of a new look are made, the look before is answered; a large cluster is answered in time."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import httpx
+import pytest
+
+from agent.values.cycle import Cycle
+from tests.cli.documents import a_cluster
+from tests.synthetic_cluster import synthetic_cluster
+from tests.web.api.agents import cycle_of, state_of, view_of
+from tests.web.api.servers import client_of
+
+FIRST = cycle_of(a_cluster().at())
+LARGE = cycle_of(synthetic_cluster(10_000, improvable=0.05))
+
+
+class ChangingAgent:
+    """An agent whose last cycle a test changes."""
+
+    def __init__(self, cycle: Cycle) -> None:
+        self.cycle = cycle
+        self.view = view_of(None, state=lambda: state_of(self.cycle))
+
+
+def cycle_shown(answer: httpx.Response) -> int:
+    return int(answer.headers["rackwise-cycle"])
+
+
+def test_the_look_before_is_answered_until_the_documents_of_the_new_one_are_made() -> None:
+    agent = ChangingAgent(FIRST)
+    with client_of(agent.view) as client:
+        assert cycle_shown(client.get("/api/v1/groups")) == 1
+        agent.cycle = replace(FIRST, number=2, look="look-2")
+        assert cycle_shown(client.get("/api/v1/groups")) == 1
+        until = time.monotonic() + 10
+        while cycle_shown(client.get("/api/v1/groups")) == 1:
+            assert time.monotonic() < until
+        assert client.get("/api/v1/look").json()["look"] == "look-2"
+
+
+@pytest.mark.parametrize("path", ["/api/v1/groups/nothing", "/api/v1/groups?sort=nothing"])
+def test_a_request_that_fails_makes_the_documents_of_a_new_look_all_the_same(path: str) -> None:
+    agent = ChangingAgent(FIRST)
+    with client_of(agent.view) as client:
+        client.get("/api/v1/groups")
+        agent.cycle = replace(FIRST, number=2)
+        assert client.get(path).status_code in {404, 422}
+        until = time.monotonic() + 10
+        while cycle_shown(client.get("/api/v1/cluster")) == 1:
+            assert time.monotonic() < until
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/groups?limit=100", "/groups?q=group-00&sort=-usd_per_day", "/groups?limit=1000&sort=group", "/topics?limit=100",
+     "/cluster", "/racks", "/findings", "/doctor", "/brokers", "/look"],
+)  # fmt: skip
+def test_ten_thousand_groups_are_answered_in_time(large: httpx.Client, path: str) -> None:
+    large.get(f"/api/v1{path}")  # the first request of a route after the start makes its documents
+    began = time.process_time()
+    answer = large.get(f"/api/v1{path}")
+    assert answer.status_code == 200
+    assert time.process_time() - began < 0.5
+
+
+@pytest.fixture(scope="module")
+def large() -> object:
+    """The API beside a cluster of 10,000 groups."""
+    with client_of(view_of(LARGE)) as client:
+        client.timeout = httpx.Timeout(120)
+        yield client
