@@ -103,6 +103,9 @@ schemas: venv ## write the schemas of topics and of what commands print anew (do
 	$(BIN)/python -m tests.docs.documents
 	$(BIN)/python -m tests.docs.openapi
 
+.PHONY: assets
+assets: venv ## fetch the browser libraries of the page by npm, as pinned in agent/web/page/static/vendor/vendor.lock.json
+	$(BIN)/python -m tests.web.page.fetch_assets
 .PHONY: reference
 reference: venv ## write the reference of the manual anew, from the code (docs/reference)
 	$(BIN)/python -m tests.docs.reference
