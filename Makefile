@@ -103,9 +103,10 @@ schemas: venv ## write the schemas of topics and of what commands print anew (do
 	$(BIN)/python -m tests.docs.documents
 	$(BIN)/python -m tests.docs.openapi
 
-.PHONY: assets
-assets: venv ## fetch the browser libraries of the page by npm, as pinned in agent/web/page/static/vendor/vendor.lock.json
-	$(BIN)/python -m tests.web.page.fetch_assets
+.PHONY: pictures
+pictures: venv ## take the screenshots of the manual anew, with Chromium on a live cluster (docs/pictures)
+	RACKWISE_PICTURES=docs/pictures $(BIN)/pytest -q -n 0 tests/browser
+
 .PHONY: reference
 reference: venv ## write the reference of the manual anew, from the code (docs/reference)
 	$(BIN)/python -m tests.docs.reference
@@ -119,7 +120,7 @@ howtos: venv ## the how-tos as they are written, those that take minutes among t
 	$(BIN)/pytest -q -n 0 --durations 0 -m "integration or drill" tests/manual
 
 .PHONY: assets
-assets: venv ## fetch the browser libraries of the page by npm, as pinned in agent/web/page/static/vendor/vendor.lock.json
+assets: venv ## fetch the browser libraries of the page and its tests by npm, as pinned in their vendor.lock.json
 	$(BIN)/python -m tests.web.page.fetch_assets
 
 .PHONY: dashboards

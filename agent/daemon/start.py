@@ -84,11 +84,12 @@ def run_agent(loaded: LoadedSettings, *, once: bool = False) -> int:
         with _notifier(settings, agent, targets):
             if not settings.http.enabled:
                 return agent.run()
-            with _web(loaded, agent) as server:
+            with agent_server(loaded, agent) as server:
+                served = "page, health and metrics" if settings.http.pages else "health and metrics"
                 structlog.get_logger("rackwise").info(
                     "listening",
                     address=server.address,
-                    sentence=f"health and metrics at {server.scheme}://{server.address}",
+                    sentence=f"{served} at {server.scheme}://{server.address}",
                 )
                 _warn_of_clear_text(settings.http)
                 return agent.run(lambda: server.is_running)
@@ -238,7 +239,8 @@ def loop_view(state: LoopState, journal: Callable[[], JournalState | None]) -> L
     )
 
 
-def _web(loaded: LoadedSettings, agent: AgentDaemon) -> WebServer:
+def agent_server(loaded: LoadedSettings, agent: AgentDaemon) -> WebServer:
+    """Health, metrics, API and page of an agent, not yet answering. Raises ConfigError where it cannot listen."""
     settings = loaded.settings
     http = settings.http
     view, desk = agent_view(loaded, agent), command_desk(settings, agent)

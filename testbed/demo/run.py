@@ -15,12 +15,14 @@ from pathlib import Path
 from types import FrameType
 
 from agent.daemon.daemon import AgentDaemon
-from agent.daemon.start import agent_of
+from agent.daemon.start import agent_of, agent_server
 from agent.stopping import ENDING, on_ending
+from agent.web.app import WebServer
 from config.load import LoadedSettings, load_settings
 from config.logging import set_up_logging
 from config.streams_names import StreamsSettings
 from testbed.cluster import DEFAULT_VERSION, ClusterSpec, EmbeddedCluster
+from testbed.cluster.ports import HeldPorts, hold_ports
 from testbed.demo.console import DemoConsole
 from testbed.demo.follower import LoopFollower
 from testbed.demo.requirements import check_needs
@@ -65,14 +67,19 @@ def _play(screen: DemoConsole, seconds: int, version: str, report: Path | None) 
         f"rackwise beside a live cluster of Kafka {version}, in dry run: it reports findings and "
         "publishes proposals, and changes nothing but its own topics."
     )
-    screen.setup(check_needs())
-    if report is not None:
-        screen.setup(check_spark(report))
     with ExitStack() as stack:
+        held = stack.enter_context(hold_ports(1))
+        screen.plain(
+            f"Its page: http://127.0.0.1:{held.ports[0]}/ from the first look on, in about half a minute. "
+            "In a dry run it shows everything and sends nothing, so it needs no sign-in."
+        )
+        screen.setup(check_needs())
+        if report is not None:
+            screen.setup(check_spark(report))
         stack.callback(screen.plain, "", "cleaning up")
         cluster = stack.enter_context(_cluster(screen, version))
         work = stack.enter_context(_work(screen, cluster, version))
-        loaded = demo_settings(cluster, work)
+        loaded = demo_settings(cluster, work, **{"http.port": str(held.ports[0])})
         log = stack.enter_context((cluster.directory / "agent.log").open("w", encoding="utf-8"))
         set_up_logging(form="json", stream=log)
         agent = stack.enter_context(agent_of(loaded.settings))
@@ -84,7 +91,9 @@ def _play(screen: DemoConsole, seconds: int, version: str, report: Path | None) 
             where = SparkOptions(cluster.bootstrap_servers, cluster.directory, report)
             spark = SparkPipeline(where, screen, lambda: agent.watch.state.planned)
             stack.callback(spark.close)
-        if not _run(agent, context, seconds, spark):
+        server = stack.enter_context(_page(loaded, agent, held))
+        screen.setup(f"open the page: {server.scheme}://{server.address}/")
+        if not _run(agent, server, context, seconds, spark):
             raise _ended_early(signal.SIGINT)
         return _end(screen, loaded, agent, spark)
 
@@ -131,7 +140,15 @@ def _work(screen: DemoConsole, cluster: EmbeddedCluster, version: str) -> Iterat
         yield work
 
 
-def _run(agent: AgentDaemon, context: ScriptContext, seconds: int, spark: SparkPipeline | None) -> bool:
+def _page(loaded: LoadedSettings, agent: AgentDaemon, held: HeldPorts) -> WebServer:
+    """The agent's server at the port that was announced."""
+    held.lend()
+    return agent_server(loaded, agent)
+
+
+def _run(
+    agent: AgentDaemon, server: WebServer, context: ScriptContext, seconds: int, spark: SparkPipeline | None
+) -> bool:
     """Run the agent with its workload; True when the demo ran its time, False when a signal cut it short."""
     cue = threading.Event()
     script = DemoScript(context, times(seconds), cue)
@@ -153,7 +170,7 @@ def _run(agent: AgentDaemon, context: ScriptContext, seconds: int, spark: SparkP
         stack.callback(script.join)
         stack.callback(follower.join)
         follower.start()
-        agent.run()
+        agent.run(lambda: server.is_running)
     return follower.done.is_set()
 
 

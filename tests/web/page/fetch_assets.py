@@ -1,7 +1,7 @@
-"""Fetches the browser libraries of the page as pinned in vendor.lock.json: python -m tests.web.page.fetch_assets
+"""Fetches the browser libraries of the page and of its tests: python -m tests.web.page.fetch_assets
 
-Each package is packed by npm at its pinned version, its archive must have the pinned SHA-512, and its files are copied
-to static/vendor. The page is built from the files in git: this runs only when a version changes.
+Each package of a vendor.lock.json is packed by npm at its pinned version, its archive must have the pinned SHA-512, and
+its files are copied beside the lock. Page and tests use the files in git: this runs only when a version changes.
 """
 
 from __future__ import annotations
@@ -19,23 +19,24 @@ from pathlib import Path
 from typing import NamedTuple
 
 VENDOR = Path(__file__).parents[3] / "agent" / "web" / "page" / "static" / "vendor"
-LOCK = VENDOR / "vendor.lock.json"
+TEST_VENDOR = Path(__file__).parents[2] / "browser" / "vendor"
+LOCK = "vendor.lock.json"
 
 
 class LockedFile(NamedTuple):
-    """A file of a package and its copy in static/vendor."""
+    """A file of a package and its copy beside the lock."""
 
     package: str
     source: str
     """Its path in the package."""
     copy: str
-    """Its name in static/vendor."""
+    """Its name beside the lock."""
     sha256: str
 
 
-def locked_files() -> Iterator[LockedFile]:
-    """Every file of the lock."""
-    for package in json.loads(LOCK.read_text()):
+def locked_files(vendor: Path = VENDOR) -> Iterator[LockedFile]:
+    """Every file of the lock in that folder."""
+    for package in json.loads((vendor / LOCK).read_text()):
         for row in package["files"]:
             yield LockedFile(package["package"], row["source"], row["copy"], row["sha256"])
 
@@ -48,14 +49,16 @@ def main() -> int:
         return 1
     wrong = []
     with tempfile.TemporaryDirectory() as directory:
-        for package in json.loads(LOCK.read_text()):
-            wrong += _fetched(npm, package["package"], package["version"], package["integrity"], Path(directory))
+        for vendor in (VENDOR, TEST_VENDOR):
+            for package in json.loads((vendor / LOCK).read_text()):
+                wrong += _fetched(npm, package, vendor, Path(directory))
     for sentence in wrong:
         sys.stderr.write(f"{sentence}\n")
     return 1 if wrong else 0
 
 
-def _fetched(npm: str, package: str, version: str, integrity: str, directory: Path) -> list[str]:
+def _fetched(npm: str, locked: dict[str, str], vendor: Path, directory: Path) -> list[str]:
+    package, version, integrity = locked["package"], locked["version"], locked["integrity"]
     command = [npm, "pack", f"{package}@{version}", "--silent", "--pack-destination", str(directory)]
     packed = subprocess.run(command, check=True, capture_output=True, text=True)
     archive = directory / packed.stdout.strip().splitlines()[-1]
@@ -64,7 +67,7 @@ def _fetched(npm: str, package: str, version: str, integrity: str, directory: Pa
         return [f"{package} {version} has {found}, and the lock has {integrity}"]
     wrong = []
     with tarfile.open(archive) as files:
-        for row in locked_files():
+        for row in locked_files(vendor):
             if row.package != package:
                 continue
             member = files.extractfile(f"package/{row.source}")
@@ -72,7 +75,7 @@ def _fetched(npm: str, package: str, version: str, integrity: str, directory: Pa
             if (digest := hashlib.sha256(content).hexdigest()) != row.sha256:
                 wrong.append(f"{row.source} of {package} {version} has sha256 {digest}")
                 continue
-            (VENDOR / row.copy).write_bytes(content)
+            (vendor / row.copy).write_bytes(content)
     return wrong
 
 
