@@ -5,6 +5,7 @@ With RACKWISE_PICTURES the pictures stay in that folder (make pictures).
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterator
@@ -71,8 +72,6 @@ def test_a_view_fits_and_can_be_used_by_all(viewed: ViewedAgent, folder: Path, v
 
 
 def test_the_files_of_the_test_are_those_of_its_lock() -> None:
-    import hashlib
-
     for row in locked_files(TEST_VENDOR):
         assert hashlib.sha256((TEST_VENDOR / row.copy).read_bytes()).hexdigest() == row.sha256
 
