@@ -38,12 +38,6 @@ def _service_url(value: object) -> object:
     return value.strip()
 
 
-def _page_url(value: object) -> object:
-    if value is not None and not str(value).startswith(("http://", "https://")):
-        raise ValueError("an address that begins with http:// or https:// is expected")
-    return value
-
-
 class NotifyTargetSettings(BaseModel):
     """A place that notifications are sent to."""
 
@@ -85,7 +79,3 @@ class NotifySettings(BaseModel):
     """Most messages per hour to one target; further events wait and share the next message."""
     give_up_after_ms: Annotated[Millis, at_least("1m"), at_most("1d")] = Field(default=3_600_000, alias="give_up_after")
     """A message that its target does not accept is tried again for this long; then it is counted as lost."""
-    page: Annotated[Text | None, BeforeValidator(_page_url), NoneWord] = None
-    """Address of the agent's page as readers of messages reach it, such as ``https://rackwise.example.org``; a link in
-    each message.
-    """

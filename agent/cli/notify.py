@@ -48,7 +48,7 @@ def send_test(
     if not found:
         say("no message was sent: notify.targets names no target that is enabled; docs/notifications.md shows how")
     secrets.remember((*loaded.secrets(), *secrets_of(found)))
-    rows = _answers(found, loaded.settings.notify.page) if found else []
+    rows = _answers(found, loaded.settings.http.url) if found else []
     if rows or chosen(output) is not OutputFormat.TABLE:
         emit(rows, _COLUMNS, output)
     if not all(row["accepted"] for row in rows):

@@ -57,6 +57,7 @@ from agent.web.app import WebServer, make_app
 from agent.web.commands import CommandDesk
 from agent.web.loop_state import LoopState
 from agent.web.metrics import SeriesCaps
+from config.http_settings import HttpSettings, is_loopback
 from config.load import LoadedSettings
 from config.logging import set_up_logging
 from config.sections import TopicSettings
@@ -90,6 +91,7 @@ def run_agent(loaded: LoadedSettings, *, once: bool = False) -> int:
                     address=server.address,
                     sentence=f"{served} at {server.scheme}://{server.address}",
                 )
+                _warn_of_clear_text(settings.http)
                 return agent.run(lambda: server.is_running)
 
 
@@ -215,9 +217,9 @@ def _notifier(
     from agent.notify.service import NotifyService  # noqa: PLC0415 it imports Apprise, which only targets need
 
     notify = settings.notify
-    pace = NotifierPace(outbox_limits(notify), settings.process.stall_after_ms, notify.page)
+    pace = NotifierPace(outbox_limits(notify), settings.process.stall_after_ms, settings.http.url)
     return AgentNotifier(
-        [(one.target, NotifyService(one.target.name, one.url, notify.page)) for one in targets],
+        [(one.target, NotifyService(one.target.name, one.url, settings.http.url)) for one in targets],
         view=lambda: loop_view(agent.watch.state, agent.journal_now),
         pace=pace,
         clock=system_clock,
@@ -257,6 +259,14 @@ def agent_server(loaded: LoadedSettings, agent: AgentDaemon) -> WebServer:
     )
     proxies = trusted_networks(http.auth.proxy.networks)
     return WebServer(app, http.bind, http.port, tls=tls_context(http.tls), proxies=proxies)
+
+
+def _warn_of_clear_text(http: HttpSettings) -> None:
+    """Log that tokens travel in clear text, where that is so."""
+    secure = http.tls.cert_file is not None or (http.url or "").startswith("https:")
+    if http.pages and http.auth.is_set and not secure and not is_loopback(http.bind):
+        sentence = "tokens and cookies travel over plain HTTP: set http.tls, or http.url where a proxy ends TLS"
+        structlog.get_logger("rackwise").warning("sign_in_in_clear_text", sentence=sentence)
 
 
 def _pages(view: AgentView, desk: CommandDesk) -> list[BaseRoute]:

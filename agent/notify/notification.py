@@ -40,6 +40,16 @@ class NotificationEvent(StrEnum):
     """This agent leads, or leads no longer."""
 
 
+_VIEWS = {
+    NotificationEvent.FINDING: "findings",
+    NotificationEvent.PROPOSAL: "proposals",
+    NotificationEvent.PLAN_FAILED: "moves",
+    NotificationEvent.PLAN_DONE: "moves",
+    NotificationEvent.RACK: "racks",
+}
+"""Views of the page by their paths; the overview has the others."""
+
+
 class EventNotification(NamedTuple):
     """One event, as one line of a message."""
 
@@ -127,10 +137,15 @@ def composed(
     severity = max(begun, key=_URGENCY.__getitem__, default=None)
     return NotifyMessage(
         title=chat_text(f"rackwise on {cluster}: {_headline(worst_first)}", _MOST_TITLE),
-        body=_body(lines, [line for line in (lost, page) if line], room),
+        body=_body(lines, [line for line in (lost, _link(page, worst_first)) if line], room),
         severity=severity,
         notifications=len(notifications),
     )
+
+
+def _link(page: str | None, worst_first: Sequence[EventNotification]) -> str:
+    """The page's view of the most urgent event; empty without an address of the page."""
+    return f"{page.rstrip('/')}/{_VIEWS.get(worst_first[0].event, '')}" if page else ""
 
 
 def _body(lines: Sequence[str], tail: Sequence[str], room: int) -> str:

@@ -18,7 +18,7 @@ CANARY = "CANARYq7Zx2Wv9"
 
 
 def settings_file(folder: Path, **urls: str) -> Path:
-    lines = ["notify:", "  page: https://page.example.org", "  group_for: 0s", "  targets:"]
+    lines = ["http:", "  url: https://page.example.org", "notify:", "  group_for: 0s", "  targets:"]
     for name, url in urls.items():
         file = folder / f"{name}.url"
         file.write_text(url)

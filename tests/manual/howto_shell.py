@@ -19,7 +19,7 @@ from tests.manual.howto_blocks import HowToBlock
 
 WITHIN_S, DRILLED_S = 90.0, 400.0
 """Of a block, and of one that is drilled."""
-_PAUSE_S = 1.0
+_PAUSE_S = 2.0
 KAFKA_TOOLS = {
     "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
     "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",

@@ -30,7 +30,7 @@ def message(*events: EventNotification, left_out: int = 0, most_chars: int = 30_
 def test_the_worst_is_first_and_what_ended_is_last() -> None:
     written = message(event("b"), event("c", over=True), event("a", CRITICAL))
     assert written.title == "rackwise on c1: 1 critical, 1 other, 1 ended"
-    assert written.body.splitlines() == ["critical: a", "warning: b", "ended: c", "https://page.example.org"]
+    assert written.body.splitlines() == ["critical: a", "warning: b", "ended: c", "https://page.example.org/findings"]
     assert written.severity is CRITICAL
 
 
@@ -52,13 +52,13 @@ def test_a_message_is_bounded_in_lines_and_in_length() -> None:
     many = [event(f"{number} " + "word " * 200) for number in range(500)]
     written = message(*many)
     assert len(written.body) < 4_500
-    assert written.body.splitlines()[-1] == "https://page.example.org"
+    assert written.body.splitlines()[-1] == "https://page.example.org/findings"
     few = [event(str(number)) for number in range(500)]
     lines = message(*few, left_out=3).body.splitlines()
     assert len(lines) == MOST_LINES + 3
     assert lines[-3:] == [
         "and 480 more lines: rackwise status", "3 earlier notifications could not be delivered",
-        "https://page.example.org",
+        "https://page.example.org/findings",
     ]  # fmt: skip
     assert len(message(*few, most_chars=300).body) <= 300
     assert message(*few).notifications == 500

@@ -89,7 +89,7 @@ def test_what_begins_and_what_ends_is_sent_with_the_page() -> None:
         loop.cycle(HEALTHY)
         held.wait(2)
         begun, ended = held.documents
-    assert begun["message"].splitlines()[-1] == "https://page.example.org"
+    assert begun["message"].splitlines()[-1] == "https://page.example.org/findings"
     assert ended["title"].endswith("ended") or "ended:" in ended["title"]
     loop.wait(lambda: loop.counts["sent"] == 2)
 

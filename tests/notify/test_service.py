@@ -33,7 +33,7 @@ def a_message() -> NotifyMessage:
 
 HARMLESS = "topic/a\u2039!channel\u203a\uff20here: it is under its min ISR"
 TITLE = f"rackwise on c1: {HARMLESS}"
-BODY = f"critical: {HARMLESS}\nhttps://page.example.org"
+BODY = f"critical: {HARMLESS}\nhttps://page.example.org/findings"
 
 
 def test_a_webhook_gets_title_body_and_kind() -> None:
@@ -132,7 +132,7 @@ def test_mail_is_plain_text_with_one_subject() -> None:
     parts = [part for part in mail.walk() if part.get_content_maintype() == "text"]
     text = parts[0].get_content()
     assert "under its min ISR" in text
-    assert "https://page.example.org" in text
+    assert "https://page.example.org/findings" in text
 
 
 @pytest.mark.parametrize("url", [f"foo://{CANARY}", f"slack://{CANARY}", f"mailto://{CANARY}", "json://", "://", "x"])
