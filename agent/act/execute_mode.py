@@ -26,6 +26,9 @@ from agent.errors import ACTING, FatalFailure, JournalUnavailable, RackwiseError
 from agent.execute.commands.apply import apply_commands, replay_undelivered, stops_something
 from agent.execute.commands.command_context import ExpectedVerdict
 from agent.execute.commands.identity import OperatorKeys
+from agent.execute.probing.check import next_look_ms
+from agent.execute.probing.decide import ProbingContext, decisions
+from agent.execute.probing.values import NO_ANCHORS, past_triggers
 from agent.execute.reassign.messages import BatchPermission
 from agent.execute.rebalance.trigger_judgement import judge, learn
 from agent.guard.approval_checks import foreseen, preconditions_hold
@@ -47,9 +50,6 @@ from agent.journal.leader import corrections, in_past
 from agent.journal.plan_entries import BatchKey, remembered
 from agent.journal.record_trust import JournalKey
 from agent.journal.targets import plan_size, too_large_reason
-from agent.probing.check import next_look_ms
-from agent.probing.decide import ProbingContext, decisions
-from agent.probing.values import NO_ANCHORS, past_triggers
 from agent.values.clock import Clock
 from agent.values.cycle import Cycle
 from agent.values.journal import JournalState, JournalWrite

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from agent.execute.probing.decide import ProbingContext
+from agent.execute.probing.values import NO_ANCHORS, past_triggers
 from agent.explain.explain import about_probing, explain
 from agent.guard.judge import explained
-from agent.probing.decide import ProbingContext
-from agent.probing.values import NO_ANCHORS, past_triggers
 from agent.values.journal import JournalState
 from agent.values.limits import AgentMode
 from agent.values.plan import ExplainedRule, RuleAnswer

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from agent.detect.detect_context import named, rack_source
+from agent.execute.probing.decide import ProbingContext, decide
+from agent.execute.probing.values import PastTrigger, ProbingOff, ProbingTrigger
 from agent.explain.group import about_group
 from agent.explain.topic import about_topic
 from agent.plan.advice_assignors import group_of
 from agent.plan.plan_context import plan_context
 from agent.predict.predict import predict
-from agent.probing.decide import ProbingContext, decide
-from agent.probing.values import PastTrigger, ProbingOff, ProbingTrigger
 from agent.values.assessment import DetectionResult
 from agent.values.finding import Finding, FindingReason
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK

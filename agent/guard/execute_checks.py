@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from agent.execute.probing.check import PROBED, probing_check
 from agent.execute.reassign.messages import BatchPermission
 from agent.execute.reassign.state import plan_scope
 from agent.execute.rebalance.refusals import LASTING, refusal
@@ -15,7 +16,6 @@ from agent.guard.guard_context import Check, GuardContext, GuardJournal, batches
 from agent.journal.commands import attempt_text, pause_in
 from agent.journal.leader import leader_in
 from agent.journal.targets import MOST_TARGETS, estimated_plan_size, no_room_reason, too_large_reason
-from agent.probing.check import PROBED, probing_check
 from agent.values.limits import AgentMode, ApproveLimits, ExecuteLimits, Limits, any_of
 from agent.values.number_format import counted, lasted
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason

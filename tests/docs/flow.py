@@ -52,7 +52,7 @@ SECTIONS = (
             "agent/execute/rebalance",
             "agent/execute/commands",
             "agent/journal",
-            "agent/probing",
+            "agent/execute/probing",
         ),
     ),
     ("9. record", "shell", ("agent/record",)),

@@ -14,11 +14,9 @@ from typing import NamedTuple, Self
 
 from agent.act.rebalance.trigger import RebalanceTrigger
 from agent.daemon.limits_from_settings import to_limits
-from agent.execute.rebalance.refusals import refusal
-from agent.execute.rebalance.trigger_judgement import judge, learn
-from agent.probing.check import next_look_ms
-from agent.probing.decide import ProbingContext, decide
-from agent.probing.values import (
+from agent.execute.probing.check import next_look_ms
+from agent.execute.probing.decide import ProbingContext, decide
+from agent.execute.probing.values import (
     NO_ANCHORS,
     Anchors,
     PastTrigger,
@@ -28,6 +26,8 @@ from agent.probing.values import (
     ProbingTrigger,
     past_triggers,
 )
+from agent.execute.rebalance.refusals import refusal
+from agent.execute.rebalance.trigger_judgement import judge, learn
 from agent.values.clock import system_clock
 from agent.values.cycle import Cycle
 from agent.values.proposal import ProposalReason

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent.decode.members import decode_members
+from agent.execute.probing.check import next_look_ms
+from agent.execute.probing.decide import ProbingContext, decide
+from agent.execute.probing.values import PastTrigger, ProbingDecision, ProbingTrigger
 from agent.memory.remember import remember
 from agent.model.build_snapshot import build_snapshot
-from agent.probing.check import next_look_ms
-from agent.probing.decide import ProbingContext, decide
-from agent.probing.values import PastTrigger, ProbingDecision, ProbingTrigger
 from agent.values.assessment import DetectionResult
 from agent.values.limits import GroupLimits, Limits, ProbingLimits
 from agent.values.memory import CopyKey, Memory

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from agent.execute.probing.check import probing_check
+from agent.execute.probing.decide import ProbingContext
+from agent.execute.probing.values import PastTrigger, ProbingWaitReason
 from agent.explain.explain import about_probing
 from agent.journal.triggers import TriggerEntry, TriggerExpectation, TriggerJudgement, TriggerVerdict, intent, judged
-from agent.probing.check import probing_check
-from agent.probing.decide import ProbingContext
-from agent.probing.values import PastTrigger, ProbingWaitReason
 from agent.values.finding import SubjectId
 from agent.values.limits import Limits
 from agent.values.memory import Memory, StreamsMemory

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from agent.detect.streams import ENOUGH_MS, ENOUGH_SAMPLES, LEARN_AFTER_MS
-from agent.memory.codec import memory_from_json, memory_to_json
-from agent.probing.decide import ProbingContext, backoff_ms, decisions
-from agent.probing.decide import decide as decide_by
-from agent.probing.values import (
+from agent.execute.probing.decide import ProbingContext, backoff_ms, decisions
+from agent.execute.probing.decide import decide as decide_by
+from agent.execute.probing.values import (
     PastTrigger,
     ProbingOff,
     ProbingOffReason,
@@ -19,6 +18,7 @@ from agent.probing.values import (
     ProbingWait,
     ProbingWaitReason,
 )
+from agent.memory.codec import memory_from_json, memory_to_json
 from agent.values.limits import GroupLimits, Limits, ProbingLimits, ScopeLimits
 from agent.values.memory import CopyMemory, Join, Memory, StreamsMemory
 from agent.values.snapshot import GroupKind, Range, Snapshot, TaskRole

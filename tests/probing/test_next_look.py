@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent.detect.streams import WarmupArrival
-from agent.probing.check import next_look_ms
-from agent.probing.values import (
+from agent.execute.probing.check import next_look_ms
+from agent.execute.probing.values import (
     ProbingDecision,
     ProbingOff,
     ProbingOffReason,

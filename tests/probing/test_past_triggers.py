@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from agent.execute.probing.values import Anchors, PastTrigger, failures, past_triggers
 from agent.journal.triggers import (
     TriggerEffect,
     TriggerEntry,
@@ -16,7 +17,6 @@ from agent.journal.triggers import (
     judged,
     outcome,
 )
-from agent.probing.values import Anchors, PastTrigger, failures, past_triggers
 from tests.act.triggers import MemoryJournal
 
 AT_MS = 1_760_000_000_000

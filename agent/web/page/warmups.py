@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.responses import Response
 
+from agent.execute.probing.decide import ProbingContext, decide
+from agent.execute.probing.values import NO_ANCHORS, past_triggers
 from agent.explain.explain import LABELS as EVIDENCE_LABELS
 from agent.journal.triggers import TriggerEntry, TriggerVerdict, triggers
-from agent.probing.decide import ProbingContext, decide
-from agent.probing.values import NO_ANCHORS, past_triggers
 from agent.values.journal import JournalState
 from agent.values.limits import AgentMode
 from agent.values.number_format import counted, lasted, records

@@ -22,8 +22,7 @@ from agent.detect.streams import (
     growing_standbys,
     readiness,
 )
-from agent.memory.streams import NOTHING, current_join, last_look_of
-from agent.probing.values import (
+from agent.execute.probing.values import (
     PastTrigger,
     ProbingDecision,
     ProbingOff,
@@ -34,6 +33,7 @@ from agent.probing.values import (
     ProbingWaitReason,
     failures,
 )
+from agent.memory.streams import NOTHING, current_join, last_look_of
 from agent.values.kafka import SETTLED_STATES, STABLE
 from agent.values.limits import GroupLimits, Limits, ProbingLimits
 from agent.values.memory import CopyKey, Join, Memory

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from math import inf
 from typing import NamedTuple
 
-from agent.probing.decide import ProbingContext, decide
-from agent.probing.values import (
+from agent.execute.probing.decide import ProbingContext, decide
+from agent.execute.probing.values import (
     NO_ANCHORS,
     Anchors,
     ProbingDecision,
