@@ -105,7 +105,7 @@ def reports_view(asked: PageRequest) -> Response:
 
 
 _NO_FOLDER = (
-    "No folder of reports is set. Set http.reports to the folder that `rackwise spark report --out` writes, and this "
+    "No folder of reports is set. Set http.reports to the folder that rackwise spark report --out writes, and this "
     "view shows its tables, and what was predicted against what was measured."
 )
 

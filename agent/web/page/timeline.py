@@ -47,11 +47,17 @@ class TimelineSpan(NamedTuple):
     hours: int
 
 
+def own_hours(started_ms: int, now_ms: int) -> int:
+    """Hours that are shown unless asked otherwise: of a young agent few, since what was before its start is unknown."""
+    return 1 if now_ms - started_ms <= HOUR_MS else 6
+
+
 def timeline_view(asked: PageRequest) -> Response:
     """The view; ``hours`` is how far it goes back."""
     state, now_ms = asked.agent.state, asked.clock().wall_ms
     asked_hours = asked.query.get("hours", "")
-    hours = int(asked_hours) if asked_hours in {str(one) for one in HOURS} else 6
+    known = asked_hours in {str(one) for one in HOURS}
+    hours = int(asked_hours) if known else own_hours(state.started.wall_ms, now_ms)
     span = TimelineSpan(now_ms - hours * HOUR_MS, now_ms, hours)
     acting = ActingRecords(asked)
     rows = [one for one in state.past if span.from_ms <= one.at_ms <= span.until_ms]

@@ -21,6 +21,7 @@ from agent.web.access.refusals import AccessRefused
 from agent.web.commands import STALE, CommandDesk, WantedCommand
 from agent.web.page.proposal import differences
 from agent.web.page.proposal_standing import standing_of
+from agent.web.page.timeline import own_hours
 from config.foreign_text import is_unsafe
 from tests.foreign_texts import POISONS
 from tests.web.page.acting_worlds import ANN, NOW_MS, VIEWER, a_journal, acting, acting_client, approvable, page_app
@@ -290,6 +291,11 @@ def test_the_time_line_hatches_what_is_unknown_and_has_a_mark_for_every_event() 
     assert events.count("look failed") == 1
     empty = main(page("empty", "/timeline"))
     assert "How many reads are local is unknown" in empty
+
+
+@pytest.mark.parametrize(("age_ms", "hours"), [(0, 1), (3_600_000, 1), (3_600_001, 6), (40_000_000, 6)])
+def test_the_time_line_of_a_young_agent_begins_an_hour_ago(age_ms: int, hours: int) -> None:
+    assert own_hours(NOW_MS - age_ms, NOW_MS) == hours
 
 
 # --- what if -------------------------------------------------------------------------------------------------------
