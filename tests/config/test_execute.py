@@ -30,8 +30,8 @@ def settings_of(*assignments: str) -> Settings:
         ),
         pytest.param(
             ["mode=execute", "kafka.bootstrap.servers=a:1", "approve.second_person=true", "approve.people.ann=/a.key"],
-            "approve.people: approve.second_person needs at least two people: a record of the commands topic carries no"
-            " principal",
+            "approve.people: approve.second_person needs at least two people, or a sign-in (http.auth): a record of the"
+            " commands topic carries no principal",
             id="two persons of whom one is known",
         ),
         pytest.param(

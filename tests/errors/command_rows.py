@@ -71,6 +71,8 @@ ROWS: Mapping[Command, Row] = {
     ("config", "show"): Row(reads=SETTINGS),
     ("config", "schema"): Row(),
     ("notify", "test"): Row(reads=SETTINGS, unknown=("--target", "no-such-target")),
+    ("token", "new"): Row(("ann",), reads=SETTINGS, writes=("file",)),
+    ("token", "check"): Row(reads={**SETTINGS, "file": ("--file", "FILE")}),
     ("config", "docs"): Row(),
     ("config", "example"): Row(),
     ("cluster", "up"): Row(),
