@@ -13,6 +13,7 @@ from agent.memory.rack_history import rack_changes
 from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.memory import ChangeCause, PartitionChange, RackChange
 from agent.values.number_format import counted
+from agent.values.replicas import crowding, target_replicas
 from agent.values.snapshot import Reassignment
 from agent.values.throttles import broker_rates, idle_throttles, topic_throttles
 
@@ -67,7 +68,8 @@ def _relabelled(broker: int, change: RackChange, view: DetectContext) -> Finding
 def _changed(topic: str, change: RackChange, view: DetectContext) -> Finding:
     rack_of: Mapping[int, str] = view.broker_racks.room.rack_of
     example = change.examples[0]
-    shares = ", and replicas share a rack now while another is free" if change.shares_rack else ""
+    shares_rack = _shares_rack(topic, change, view)
+    shares = ", and replicas share a rack now while another is free" if shares_rack else ""
     since = (("running since", change.running_since_ms),) if change.running_since_ms is not None else ()
     return Finding(
         reason=FindingReason.REPLICA_RACKS_CHANGED,
@@ -78,13 +80,25 @@ def _changed(topic: str, change: RackChange, view: DetectContext) -> Finding:
             ("cause", str(change.cause)),
             ("partitions", change.partitions),
             ("first", first([_went(row, rack_of) for row in change.examples])),
-            ("shares a rack", change.shares_rack),
+            ("shares a rack", shares_rack),
             *since,
         ),
-        severity=FindingSeverity.WARNING if change.shares_rack else FindingSeverity.INFO,
+        severity=FindingSeverity.WARNING if shares_rack else FindingSeverity.INFO,
         since_ms=change.at_ms,
         detail=change.cause.name.lower(),
     )
+
+
+def _shares_rack(topic: str, change: RackChange, view: DetectContext) -> bool:
+    """Whether replicas share a rack in this look: the change is kept for longer than it takes to mend the topic.
+
+    Of a topic that this look does not show, it is as it was at the change.
+    """
+    seen = view.snapshot.topics.get(topic)
+    if seen is None or not change.shares_rack:
+        return change.shares_rack
+    running, room = view.snapshot.reassignments, view.broker_racks.room
+    return any(crowding(target_replicas(row, running.get(row.id)), room) is not None for row in seen.partitions)
 
 
 def _went(change: PartitionChange, rack_of: Mapping[int, str]) -> str:

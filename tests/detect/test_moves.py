@@ -193,6 +193,25 @@ def test_replicas_that_stay_more_than_they_were_are_a_change_one_look_later(own:
     assert not run.memory.reassignments
 
 
+def test_a_change_says_that_replicas_share_a_rack_only_while_they_do() -> None:
+    answers = a_cluster()
+    run = Run().look(answers.at(0)).look(answers.topic("orders", (1, 2, 4), (2, 3, 1)).at(10))
+    (changed,) = run.of(Reason.REPLICA_RACKS_CHANGED)
+    assert "share a rack now" in changed.sentence
+    assert dict(changed.evidence)["shares a rack"] is True
+
+    run.look(answers.topic("orders", (1, 2, 4), (2, 3, 1)).moving("orders-0", (1, 2, 4, 3), (3,), (4,)).at(20))
+    (mending,) = run.of(Reason.REPLICA_RACKS_CHANGED)
+    assert "share a rack now" not in mending.sentence, "where the reassignment leads, they do not"
+
+    answers.moves.clear()
+    run.look(answers.topic("orders", (1, 2, 3), (2, 3, 1)).at(30))
+    for mended in run.of(Reason.REPLICA_RACKS_CHANGED):
+        assert "share a rack now" not in mended.sentence
+        assert mended.severity is FindingSeverity.INFO
+        assert dict(mended.evidence)["shares a rack"] is False
+
+
 def test_a_reassignment_is_a_change_when_it_is_through_not_while_it_runs() -> None:
     answers = a_cluster()
     run = Run().look(answers.at(0))
