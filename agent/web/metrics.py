@@ -1,7 +1,8 @@
 """Prometheus metrics of the last cycle, computed at each scrape.
 
 Series are bounded: groups and tasks beyond the largest are summed up as ``other``; no label is a member, client or
-process id or a topic. A series ends with its subject; an unknown has no sample. docs/metrics.md has `METRICS`.
+process id, and none a topic but in `LAG_METRICS`, which are asked for. A series ends with its subject; an unknown has
+no sample. docs/metrics.md has `METRICS`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from agent.values.observation import ObservationPart
 from agent.values.progress import ExecuteState
 from agent.values.snapshot import Snapshot, TaskCopy, TaskRole
 from agent.values.verdict import Allow, Verdict
+from agent.web.lag_metrics import LAG_METRICS, ConsumerLags, LagDetail
 from agent.web.loop_state import LoopState
 from agent.web.money_metrics import (
     MONEY_METRICS,
@@ -176,6 +178,7 @@ METRICS: tuple[MetricDescription, ...] = (
         "Tasks (by group and role) without series of their own, beyond metrics.top_tasks.",
     ),
     *MONEY_METRICS,
+    *LAG_METRICS,
 )
 
 
@@ -184,6 +187,8 @@ class SeriesCaps(NamedTuple):
 
     groups: int = 100
     tasks: int = 1_000
+    lags: int = 500
+    consumer_lag: LagDetail = "none"
 
 
 class RackwiseCollector(Collector):
@@ -194,6 +199,7 @@ class RackwiseCollector(Collector):
         self._version = version
         self._caps = caps
         self._money = CycleCosts()
+        self._lags = ConsumerLags(caps.consumer_lag, caps.lags)
 
     def describe(self) -> Iterable[Metric]:
         """Nothing: names are not checked at registration, which would need a cycle."""
@@ -218,6 +224,7 @@ class RackwiseCollector(Collector):
             found |= _groups(state.cycle, self._caps.groups)
             found |= _tasks(state.cycle.snapshot, self._caps.tasks)
             found |= self._money.samples(state.cycle, self._caps.groups)
+            found |= self._lags.samples(state.cycle)
         if state.known is not None:
             found |= _known(state.known)
         if state.planned is not None:
