@@ -6,6 +6,7 @@ drill: a Streams application that grows, and Spark.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -16,12 +17,13 @@ from testbed.cluster import DEFAULT_VERSION, ClusterSecurity, ClusterSpec, Embed
 from testbed.demo.workload import ClusterFacts, ClusterWorkload, WorkloadPlan
 from testbed.demo.workload.scenes import small_plan
 from tests.conftest import ClusterFactory
-from tests.manual.howto_blocks import blocks, documents
+from tests.manual.howto_blocks import DOCS, HowToBlock, blocks, documents
 from tests.manual.howto_shell import HowToShell, make_command
 
 pytestmark = pytest.mark.timeout(600)
 
 START, LOOK, GROW, FLEET = "start.md", "howto/look.md", "howto/scale-out.md", "howto/fleet.md"
+README = DOCS.parent / "README.md"
 ADDRESS = "RACKWISE_KAFKA_BOOTSTRAP_SERVERS"
 ON_THE_TRIAL = [name for name in documents() if name not in (START, LOOK) and any(
     block.run and not block.drilled for block in blocks(name)
@@ -68,6 +70,28 @@ def trial(command: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[T
 @pytest.mark.integration
 def test_the_five_minute_start_runs_as_it_is_written(trial: TrialCluster) -> None:
     assert trial.address.count(":") == 4
+
+
+@pytest.mark.integration
+def test_the_first_five_minutes_of_the_readme_run_as_they_are_written(
+    trial: TrialCluster, path: list[Path], tmp_path: Path
+) -> None:
+    """But the installation, which test_installs.py has, and the agent, which gets its Ctrl-C after some looks."""
+    found = re.search(r"^## First five minutes\n.*?^```\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+    assert found is not None
+    install, address, *commands = found[1].splitlines()
+    assert install.startswith("python3 -m venv venv &&")
+    assert address.endswith("RACKWISE_KAFKA_BOOTSTRAP_SERVERS=broker:9092")
+    assert [line.split()[1] for line in commands] == ["status", "doctor", "groups", "plan", "run"]
+    shell = HowToShell(tmp_path / "at", path, {**trial.state, ADDRESS: trial.address})
+    try:
+        for line in commands:
+            run = line.split()[1] == "run"
+            text = f"timeout --preserve-status --signal INT 30 {line}" if run else line
+            mark = 'run; shows: "a dry run carries nothing out"' if run else "run"
+            shell.run(HowToBlock("../README.md", 0, f"{text}\n", mark))
+    finally:
+        shell.close()
 
 
 @pytest.mark.integration
