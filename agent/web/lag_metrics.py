@@ -91,7 +91,7 @@ class ConsumerLags:
 def _samples(snapshot: Snapshot, detail: LagDetail, most: int) -> dict[str, Sequence[Sample]]:
     """Of all levels up to ``detail``; how many are left out only where groups and topics are all listed."""
     asked = _DETAILS[: _DETAILS.index(detail) + 1]
-    lags = {name: found for name in snapshot.groups if (found := partition_lags(snapshot, name)) is not None}
+    lags = {name: of for name in snapshot.groups if (of := partition_lags(snapshot, name)) is not None}
     cluster, left_out = label(snapshot.cluster_id), dict[str, int]()
     found: dict[str, Sequence[Sample]] = {}
     if "group" in asked:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from config.sources import environment_names
 from testbed.cluster.settings import BrokerNode, broker_settings
 from testbed.cluster.spec import DEFAULT_VERSION, ClusterSpec
 from tests.cluster.driver import COMPOSE_PORTS, COMPOSE_RACKS
+from tests.deploy.tooling import compose_spec
 
 TOP = Path(__file__).resolve().parents[2]
 BROKERS = tuple(COMPOSE_PORTS)
@@ -35,6 +37,29 @@ NOT_SETTINGS = {"KAFKA_HEAP_OPTS"}
 @pytest.fixture(scope="module")
 def compose() -> Any:
     return yaml.safe_load((TOP / "docker-compose.yml").read_text())
+
+
+def compose_read(file: Path, folder: Path = TOP) -> subprocess.CompletedProcess[str]:
+    """As ``docker compose config`` reads it, with every profile."""
+    return subprocess.run([compose_spec(), str(file)], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_compose_takes_the_file_with_every_profile(compose: Any) -> None:
+    done = compose_read(TOP / "docker-compose.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(yaml.safe_load(done.stdout)["services"]) == set(compose["services"])
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [("cap_drop: [ALL]", "cap_dropp: [ALL]"), ("  prometheus: {}\n  tables", "  tables"), ("{condition:", "{when:"),
+     ("kafka-3: {condition: service_healthy}", "kafka-4: {condition: service_healthy}")],
+)  # fmt: skip
+def test_a_mistake_in_the_file_is_found(right: str, wrong: str, tmp_path: Path) -> None:
+    text = (TOP / "docker-compose.yml").read_text()
+    assert right in text
+    (tmp_path / "docker-compose.yml").write_text(text.replace(right, wrong))
+    assert compose_read(tmp_path / "docker-compose.yml", tmp_path).returncode != 0
 
 
 def environment_of(compose: Any, broker_id: int) -> dict[str, str]:
