@@ -370,7 +370,7 @@ class ExecuteMode:
     def _may(self, journal: JournalPort, backlog: CommandBacklog) -> BatchPermission:
         if not self._leadership.may_act():
             return BatchPermission(begin=False, sentence="it is not certain that this agent leads")
-        if (why := backlog.why_not(self._leadership.inbox(), batch=True)) is not None:
+        if (why := self._unanswered(backlog, batch=True)) is not None:
             return BatchPermission(begin=False, sentence=why)
         view, now_ms = journal.view(), self._clock().wall_ms
         if self._seen is not view:  # read once for each thing that is written, not once for each look
@@ -380,19 +380,18 @@ class ExecuteMode:
     def _answer_earlier(self, term: LeadershipTerm) -> str | None:
         """Answer what waits since before this agent led; why nothing may begin all the same."""
         until = time.monotonic() + _ANSWER_S
-        while (
-            (why := term.backlog.why_not(self._leadership.inbox()))
-            and time.monotonic() < until
-            and not self._stop.is_set()
-        ):
+        while (why := self._unanswered(term.backlog)) and time.monotonic() < until and not self._stop.is_set():
             try:
                 more = self._answer(term)
             except (JournalUnavailable, UnreadableError) as error:
                 return str(error)
             if term.backlog.for_planning:
-                return term.backlog.why_not(self._leadership.inbox())
+                return self._unanswered(term.backlog)
             time.sleep(0 if more else _TICK_S / 10)
         return why
+
+    def _unanswered(self, backlog: CommandBacklog, *, batch: bool = False) -> str | None:
+        return backlog.why_not(self._leadership.inbox(), batch=batch)
 
     def _racks(self) -> Mapping[int, str | None] | None:
         """Broker that is up -> its rack, by the last look; None before the first."""
@@ -417,20 +416,17 @@ class ExecuteMode:
         inbox = self._leadership.inbox()
         if inbox is None:
             return False
-        view = term.journal.view()
-        waiting = inbox.read(view)
+        waiting = inbox.read(term.journal.view())
         full = len(waiting) >= MOST_AT_ONCE
         self._notices.log_problem(inbox.problem())
         term.backlog.reads(inbox, unanswered=stops_something(waiting), some=bool(waiting))
-        effects = self._apply(term, waiting, view, full=full)
+        effects = self._apply(term, waiting, full=full)
         term.backlog.answered(inbox, unanswered=effects.unanswered, holds_plans=effects.holds_plans, full=full)
         return full
 
-    def _apply(
-        self, term: LeadershipTerm, waiting: Sequence[InboxCommand], view: JournalState, *, full: bool
-    ) -> CommandEffects:
+    def _apply(self, term: LeadershipTerm, waiting: Sequence[InboxCommand], *, full: bool) -> CommandEffects:
         """Write and pass on what they come to."""
-        now_ms, witnesses = self._clock().wall_ms, self._witnesses
+        view, now_ms, witnesses = term.journal.view(), self._clock().wall_ms, self._witnesses
         proven = partial(apply_commands, people=self._people, witnesses=witnesses, full=full)
         effects = proven(waiting, view, self._standing, self._limits, now_ms, self._foresee, self._begins)
         if effects.writes:
