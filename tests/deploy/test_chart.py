@@ -163,7 +163,6 @@ def test_a_pod_has_no_right_that_it_does_not_need() -> None:
 @pytest.mark.parametrize(
     "tls",
     ['{"http": {"tls": {"cert_file": "/c", "key_file": "/k"}}}',
-     '{"http": {"tls.cert_file": "/c", "tls.key_file": "/k"}}',
      '{"http.tls.cert_file": "/c", "http.tls.key_file": "/k"}'],
 )  # fmt: skip
 def test_probes_and_prometheus_speak_tls_where_the_agent_does(tls: str) -> None:

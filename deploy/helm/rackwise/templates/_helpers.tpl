@@ -52,13 +52,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{/* What probes and Prometheus speak: a server with a certificate (config.http.tls) answers to TLS alone. */}}
 {{- define "rackwise.scheme" -}}
-{{- $http := default dict .Values.config.http }}
-{{- $tls := or (hasKey $http "tls") (hasKey .Values.config "http.tls") }}
+{{- $tls := or (hasKey (default dict .Values.config.http) "tls") (hasKey .Values.config "http.tls") }}
 {{- range $name, $_ := .Values.config }}
 {{- $tls = or $tls (hasPrefix "http.tls." $name) }}
-{{- end }}
-{{- range $name, $_ := $http }}
-{{- $tls = or $tls (hasPrefix "tls." $name) }}
 {{- end }}
 {{- ternary "HTTPS" "HTTP" $tls }}
 {{- end }}
