@@ -347,6 +347,16 @@ def test_a_question_is_an_address_and_its_answer_has_three_columns() -> None:
     assert {"group", "now", "own_assignor", "optimum"} <= set(rows[0])
 
 
+def test_a_question_leads_to_its_answer() -> None:
+    for query in ("", "?remove-rack=eu-1c", "?remove-rack=there-is-none"):
+        document = page("sick", f"/whatif{query}")
+        form = document.find(".//form[@class='questions']")
+        assert form is not None
+        assert form.get("action") == "/whatif#answer"
+        answers = [one for one in document.iter() if one.get("id") == "answer"]
+        assert len(answers) == bool(query), query
+
+
 @pytest.mark.parametrize(
     ("question", "said"),
     [
