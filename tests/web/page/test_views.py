@@ -9,6 +9,7 @@ from functools import cache
 
 import pytest
 from lxml.etree import _Element as HtmlElement
+from markupsafe import Markup
 
 from agent.documents.cluster import RackDocument
 from agent.documents.views import racks
@@ -16,6 +17,7 @@ from agent.values.proposal import PredictedEffect
 from agent.web.page.environment import environment, short_client
 from agent.web.page.flows import RackFlow, RackFlows
 from agent.web.page.links import subject_words
+from agent.web.page.overview import FirstStep, rank
 from agent.web.page.proposals import known_savings
 from agent.web.page.routes import VIEWS
 from agent.web.page.svg_rack_map import MOST_FLOWS, rack_map
@@ -135,6 +137,14 @@ def test_what_proposals_save_is_the_same_in_every_view_and_what_one_costs_is_not
     ]
     assert known_savings(costs) == "$2.00"
     assert known_savings(costs[1:]) is None
+
+
+def test_what_mends_a_grave_fault_is_not_put_off_because_it_costs_a_cent() -> None:
+    def step(kind: str, gravity: int, usd: float | None) -> FirstStep:
+        return FirstStep(kind, gravity, kind, Markup("/"), kind, usd, None)
+
+    steps = [step("advise", 1, None), step("leaders", 2, 0.0), step("reassign", 0, -0.01), step("trigger", 2, 0.02)]
+    assert [one.kind for one in sorted(steps, key=rank)] == ["trigger", "reassign", "advise", "leaders"]
 
 
 def test_names_of_streams_are_short_where_a_whole_one_tells_nothing_more() -> None:
