@@ -287,7 +287,7 @@ def command_desk(settings: Settings, agent: AgentDaemon) -> CommandDesk:
 
     return CommandDesk(
         plan=plan,
-        witness=CommandWitness(plan.agent, witness_keys(settings)[0]),
+        witness=CommandWitness(plan.agent, witness_keys(settings)),
         journal=_journal_reader(settings, plan, agent),
         proposals=proposals,
     )
