@@ -75,6 +75,9 @@ def test_a_view_fits_and_can_be_used_by_all(viewed: ViewedAgent, folder: Path, v
         tab.page.set_viewport_size(size(of))
         assert _wider_than_the_screen(tab.page) == []
         assert _faults_of_access(tab.page) == []
+        expect(tab.page.locator(".sidebar a[aria-current]")).to_be_in_viewport(ratio=0.9)
+        drawings = tab.page.locator(".picture > .drawing").locator("visible=true")
+        expect(drawings).to_have_count(tab.page.locator(".picture").count())  # one for each shape of the screen
         _take(tab.page, folder / f"{view.name}-{shape}-{theme}.png")
     assert tab.faults == []
 
@@ -121,6 +124,8 @@ def _faults_of_access(page: Page) -> list[str]:
 
 def _take(page: Page, file: Path) -> None:
     """A picture of what the screen shows; one that stays has few colours, so that it is small."""
+    if KEPT is not None:  # on a busy machine a look may take long: that is said, and is no picture of the view
+        expect(page.locator("#stale, .banner.served").locator("visible=true")).to_have_count(0)
     taken = Image.open(BytesIO(page.screenshot(animations="disabled"))).convert("RGB")
     assert taken.size == tuple((page.viewport_size or {}).values())
     if KEPT is None:

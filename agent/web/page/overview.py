@@ -144,12 +144,17 @@ def first_steps(look: StageEvaluation, checks: Sequence[CheckDocument]) -> tuple
     answered = {finding for proposal in look.proposals for finding in proposal.findings}
     steps = [*_proposed(look.proposals, look.detection.findings, checks)]
     steps += [_found(one) for one in look.detection.findings if one.id not in answered and _is_grave(one)]
-    steps.sort(key=lambda step: (-(step.usd_per_day or 0.0), step.gravity, step.sentence))
+    steps.sort(key=rank)
     chosen = steps[:FIRST]
     critical = next((step for step in sorted(steps, key=lambda step: step.gravity) if step.gravity == 0), None)
     if critical is not None and critical not in chosen:
         chosen = [*chosen[: FIRST - 1], critical]
     return tuple(chosen)
+
+
+def rank(step: FirstStep) -> tuple[float, int, str]:
+    """Where it comes among the others; what costs money mends something else, and is as good as what saves none."""
+    return -max(0.0, step.usd_per_day or 0.0), step.gravity, step.sentence
 
 
 def _is_grave(finding: Finding) -> bool:

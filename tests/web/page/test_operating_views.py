@@ -9,15 +9,11 @@ from pathlib import Path
 import pytest
 from lxml.etree import _Element as HtmlElement
 
-from agent.act.journal.journal_topic import no_journal
 from agent.documents.proposals import CommandAnswer
-from agent.errors import JournalUnavailable
 from agent.journal.approvals import plan_hash
 from agent.journal.commands import CommandVerb
 from agent.propose.codec import proposal_from_json, read_reassignment_json
 from agent.values.journal import JournalState
-from agent.values.proposal import ProposalKind
-from agent.values.verdict import Hold, HoldReason
 from agent.web.access.person import SignedInPerson
 from agent.web.access.refusals import AccessRefused
 from agent.web.commands import STALE, CommandDesk, WantedCommand
@@ -217,22 +213,6 @@ def test_states_of_a_proposal_are_those_of_journal_verdict_and_clock() -> None:
     assert "bob@desk approved it; a second person has to approve it" in approved.sentence
 
 
-def test_what_holds_a_proposal_keeps_the_case_of_names() -> None:
-    proposal = approvable(sick())
-    assert proposal is not None
-    hold = Hold(proposal.id, HoldReason.EXCLUDED, "held: payments matches no pattern of execute.include_topics (2)")
-    said = standing_of(proposal, hold, {}, (), NOW_MS).sentence
-    assert said == "Held: payments matches no pattern of execute.include_topics (2)."
-
-
-def test_a_rebalance_for_warm_ups_has_one_row_for_each_task() -> None:
-    found = next(one for one in sick().proposals if one.kind is ProposalKind.TRIGGER and " 0_0 " in str(one.before))
-    rows = page("sick", f"/proposals/proposal?id={found.id}").findall(".//div[@id='table-changes']//tbody/tr")
-    told = [words(row) for row in rows]
-    assert [one.split()[:2] for one in told] == [["task", "0_0"], ["task", "0_2"]]
-    assert all("active in" in one and "warm-up in" in one for one in told)
-
-
 # --- moves ---------------------------------------------------------------------------------------------------------
 
 
@@ -265,35 +245,6 @@ def test_actions_on_a_plan_are_forms_for_who_may_and_commands_for_others() -> No
     cut = acting_client(person=approver).get("/moves").text
     assert 'value="cancel"' in cut
     assert 'value="pause"' not in cut
-
-
-def test_a_journal_that_cannot_be_read_is_said_and_nothing_is_taken_for_done() -> None:
-    def broken() -> JournalState:
-        raise JournalUnavailable("the journal did not answer", why="it timed out")
-
-    asked = acting_client(acting(read_journal=broken))
-    text = main(read(asked.get("/moves").text))
-    assert "The journal cannot be read, so approvals, plans and throttles of rackwise are unknown" in text
-    assert "Whether a plan of rackwise is in progress is unknown." in text
-    assert "No throttle of rackwise is set" not in text
-    assert "nothing moves" not in text.lower()
-    for key in ("throttles", "plans"):
-        count = read(asked.get("/moves").text).find(f".//div[@id='table-{key}']//p[@role='status']")
-        assert count is not None
-        assert words(count) == "unknown", "what cannot be read is not none"
-    rounds = main(read(asked.get("/warmups").text))
-    assert "unknown the journal did not answer" in rounds
-    assert "No rebalance was asked for" not in rounds
-
-    def none() -> JournalState:
-        raise no_journal("topic rackwise.journal", "execute.journal")
-
-    missing = read(acting_client(acting(read_journal=none)).get("/moves").text)
-    assert "There is no journal." in main(missing)
-    assert "The journal is none" not in main(missing)
-    assert main(missing).count("There is no topic rackwise.journal") == 1
-    notices = [one.get("class") for one in missing.iter("p") if "notice" in (one.get("class") or "")]
-    assert "notice warn" not in notices, "that no agent acts here is no fault"
 
 
 def test_moves_of_other_tools_are_told_apart_and_unreported_ones_are_unknown() -> None:
