@@ -17,11 +17,10 @@ from agent.cli.running_agents import ago, expired, of_this_look
 if TYPE_CHECKING:
     from agent.record.running_agent import RunningAgent
     from agent.simulate.evaluation import StageEvaluation
-    from agent.telemetry.proposal_records import LifecycleStep
     from agent.values.journal import JournalState
     from agent.values.memory import Memory
     from agent.values.observation import Observation
-    from agent.values.proposal import Proposal
+    from agent.values.proposal import LifecycleStep, Proposal
     from config.load import LoadedSettings
 
 _WAIT_S = 6.0
@@ -151,7 +150,7 @@ def _of_this_cluster(found: RunningAgent | str, observation: Observation, loaded
 
 
 def _memory(agent: RunningAgent, observation: Observation) -> Memory:
-    from agent.memory.codec import after_restart
+    from agent.values.memory import after_restart
 
     return after_restart(agent.memory, observation.taken_ms, observation.monotonic_ms)
 

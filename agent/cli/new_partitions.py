@@ -102,7 +102,7 @@ def place(
     """
     from random import Random
 
-    from agent.documents.placements import placement_to_json
+    from agent.documents.plan import placement_to_json
     from agent.plan.advice import bootstrap_of
     from agent.plan.new_partitions import ClusterPlacer, KafkaPlacer, place_added, place_new_topic
 
@@ -145,7 +145,7 @@ def _emit_placements(rows: Sequence[NewPlacementRow], output: OutputFormat | Non
 
 
 def _write(placement: NewPlacement, file: Path) -> None:
-    from agent.documents.placements import new_partitions_json
+    from agent.documents.plan import new_partitions_json
 
     if placement.refused is not None:
         raise BadInput(

@@ -182,8 +182,8 @@ def emit_proposals(
 
 def _saves(predicted: PredictedEffect) -> dict[str, Any]:
     """What it takes off the bill a day, by its own forecast; empty where nothing is foretold of reads."""
-    from agent.guard.gain_checks import saved_usd_per_day
     from agent.money.traffic import saving_words, usd_between
+    from agent.values.proposal import saved_usd_per_day
 
     saved = saved_usd_per_day(predicted)
     if saved is None:

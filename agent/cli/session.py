@@ -202,7 +202,7 @@ def gaps_in(look: LookDocument) -> list[Gap]:
 
 def leave(seen: StageEvaluation, exit_code: int = 0) -> NoReturn:
     """End a command that has answered from one look, as `leave_look` does."""
-    from agent.simulate.evaluation import is_partial
+    from agent.values.snapshot import is_partial
 
     _leave(seen.snapshot.gaps, exit_code, partial=is_partial(seen.snapshot))
 
@@ -216,7 +216,7 @@ def leave_look(look: LookDocument, exit_code: int = 0, *, gaps: Sequence[Gap] | 
 
 
 def _leave(gaps: Sequence[Gap], exit_code: int, *, partial: bool) -> NoReturn:
-    from agent.simulate.evaluation import PARTIAL_EXIT
+    from agent.errors import PartialAnswer
 
     lines = gap_lines(gaps)
     for line in lines[:GAPS_SHOWN]:
@@ -224,7 +224,7 @@ def _leave(gaps: Sequence[Gap], exit_code: int, *, partial: bool) -> NoReturn:
     if len(lines) > GAPS_SHOWN:
         say(f"not seen: {len(lines) - GAPS_SHOWN:,} more: rackwise status -o json")
     stop_collecting()
-    raise typer.Exit(PARTIAL_EXIT if partial else exit_code)
+    raise typer.Exit(PartialAnswer.exit_code if partial else exit_code)
 
 
 def gap_lines(gaps: Iterable[Gap]) -> list[str]:
@@ -277,9 +277,8 @@ def _alike(finding: FindingDocument) -> tuple[object, ...] | None:
 
 
 def _row(same: Sequence[FindingDocument]) -> FindingDocument:
-    from agent.detect.detect_context import listed
-    from agent.detect.rights import effect_of
-    from agent.values.observation import ObservationPart
+    from agent.values.number_format import listed
+    from agent.values.observation import ObservationPart, effect_of
 
     evidence = same[0]["evidence"]
     names, parts = evidence["first"], [ObservationPart(str(one["evidence"]["part"])) for one in same]

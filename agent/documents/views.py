@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, cast
 
-from agent.detect.detect_context import rack_source
 from agent.documents.views_money import priced
 from agent.money.costs import CrossRackCosts, costs_of, lag_of, worst_task_lag
 from agent.money.traffic import border, worst_first
@@ -28,6 +27,7 @@ from agent.values.snapshot import (
     Snapshot,
     StreamsGroup,
     TaskCopy,
+    rack_source,
 )
 
 if TYPE_CHECKING:

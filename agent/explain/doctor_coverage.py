@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from agent.detect.detect_context import listed
 from agent.detect.replicas import LEADERS_PER_RACK
 from agent.values.assessment import DetectionResult
 from agent.values.finding import Finding, FindingReason, FindingSeverity
 from agent.values.kafka import REPLICA_SELECTOR
 from agent.values.limits import Limits
 from agent.values.memory import Memory
-from agent.values.number_format import counted
+from agent.values.number_format import counted, listed
 from agent.values.proposal import Proposal
 from agent.values.snapshot import BrokerState, RackState, ReaderGroup, Snapshot, TopicState
 from agent.values.throttles import idle_throttles

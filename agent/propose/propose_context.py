@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from agent.detect.assess_consumers import Reads
 from agent.detect.detect_context import named
-from agent.detect.traffic import current_reads, measured, states_of
+from agent.detect.traffic import current_reads, measured
 from agent.plan.gain_thresholds import assessed_locality, group_rates
 from agent.propose.preconditions import ProposalPreconditions, proposal_id
 from agent.values.assessment import DetectionResult, GroupLocality, Locality
@@ -26,7 +26,7 @@ from agent.values.proposal import (
     ProposalRow,
 )
 from agent.values.rates import Flows, RackReads, bytes_per_s, read_flows, usd_per_day
-from agent.values.snapshot import RackState, ReaderGroup, Snapshot, TopicState
+from agent.values.snapshot import RackState, ReaderGroup, Snapshot, TopicState, states_of
 from agent.values.weights import FigureBasis
 from assignors.problem import TopicPartition
 

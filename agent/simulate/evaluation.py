@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agent.decode.members import decode_members
 from agent.detect.find import detect
-from agent.memory.codec import after_restart
 from agent.memory.remember import MAX_PARTITIONS, WINDOW_MS, learned_bytes_per_record, rate_base, remember, size_base
 from agent.model.build_snapshot import build_snapshot
 from agent.plan.make import make_plan
@@ -21,7 +20,7 @@ from agent.telemetry.looks import CycleInputs, IncompleteLookError, looks_in, ob
 from agent.values.assessment import DetectionResult
 from agent.values.clock import ClockReading
 from agent.values.limits import Limits
-from agent.values.memory import Memory
+from agent.values.memory import Memory, after_restart
 from agent.values.number_format import counted, lasted
 from agent.values.observation import Observation
 from agent.values.plan import Plan
@@ -31,9 +30,6 @@ from agent.values.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from agent.values.progress import AgentDocument
-
-PARTIAL_EXIT = 5
-"""Exit code of a command whose answer is partial."""
 
 
 class StageEvaluation(NamedTuple):
@@ -68,11 +64,6 @@ def keeping_leaders(seen: StageEvaluation) -> StageEvaluation:
     limits = replace(seen.limits, plan=replace(seen.limits.plan, keep_leaders=True))
     plan = make_plan(seen.snapshot, seen.detection, limits, None)
     return seen._replace(limits=limits, plan=plan, proposals=propose(seen.snapshot, plan, seen.detection, limits, None))
-
-
-def is_partial(snapshot: Snapshot) -> bool:
-    """Whether a part that these brokers offer did not answer."""
-    return any(gap.is_missed for gap in snapshot.gaps)
 
 
 # Replay: the recorded observation, memory and limits go through the loop's own stages with empty memos.

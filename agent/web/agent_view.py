@@ -19,8 +19,7 @@ from agent.documents.journal import JournalRecords
 from agent.errors import RackwiseError
 from agent.record.newest_look import AgentRun, agent_document
 from agent.simulate.evaluation import StageEvaluation
-from agent.telemetry.derived import AgentIdentity
-from agent.values.cycle import Cycle
+from agent.values.cycle import AgentIdentity, Cycle
 from agent.values.journal import JournalState
 from agent.values.observation import RawReassignment
 from agent.values.progress import AgentDocument, AgentsDocument, ExecuteState, ReplicaProgress

@@ -271,7 +271,7 @@ def make_app(
 
 def _api(view: AgentView, clock: Clock, desk: CommandDesk | None) -> Mount:
     from agent.web.api.application import PREFIX, make_api  # noqa: PLC0415 slow, and not needed for health
-    from agent.web.api.segments import RawSegments  # noqa: PLC0415
+    from agent.web.api.problems import RawSegments  # noqa: PLC0415
 
     api = make_api(view, clock, desk, may_view=require(AccessRole.VIEW))
     api.add_exception_handler(AccessRefused, refuse)

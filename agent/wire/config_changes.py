@@ -14,11 +14,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from agent.values.observation import Gap, ObservationPart, RawTopic
 from agent.values.throttles import KEYS_OF, OpType, SeenThrottle, ThrottleChange, ThrottleResource
-from agent.wire.change_result import ChangeResult, Fate, answered, unanswered
+from agent.wire.change_result import ChangeResult, Fate, answered, describe_on, unanswered
 from agent.wire.connection import BrokerConnection
 from agent.wire.failure import CallFailed, Deadline, check_in_time, from_error_name, gather, passed_on
 from agent.wire.pool import Ask, ConnectionPool
-from agent.wire.precheck import describe_on
 from agent.wire.protocol import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, error_name
 
 _TYPES = {"topic": 2, "broker": 4}

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.act.rebalance.trigger import RebalanceTrigger
-from agent.decode.encode import encode_subscription
 from agent.decode.values import Subscription
 from agent.errors import BadInput, FencedOut, JournalUnavailable
+from agent.execute.rebalance.probe_bytes import encode_subscription
 from agent.journal.triggers import TriggerEffect, TriggerPath, learned_of, path_at, triggers
 from agent.values.clock import ClockReading
 from agent.values.journal import JournalWrite

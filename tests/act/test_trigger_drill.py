@@ -17,8 +17,8 @@ from threading import Thread
 import pytest
 
 from agent.act.rebalance.trigger import RebalanceTrigger
-from agent.decode.encode import encode_subscription
 from agent.decode.values import Subscription
+from agent.execute.rebalance.probe_bytes import encode_subscription
 from agent.execute.rebalance.refusals import RefusalReason, refusal
 from agent.execute.rebalance.trigger_judgement import judge
 from agent.journal.triggers import TriggerEffect, TriggerPath, TriggerVerdict, path_at, path_learned, triggers

@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 
 from agent.daemon.limits_from_settings import to_leadership_plan, to_limits, to_scope
 from agent.errors import ConfigError, error_lines
-from agent.load_settings import load_checked_settings
+from agent.process import load_checked_settings
 from agent.telemetry.events import LimitsData
 from agent.telemetry.looks import limits_data
 from agent.values.typed_json import to_json

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from agent.decode.encode import encode_sticky
 from agent.decode.members import decode_members
 from agent.decode.values import StickyUserData
+from agent.execute.rebalance.probe_bytes import encode_sticky
 from agent.model.build_snapshot import build_snapshot
 from agent.values.limits import Limits
 from agent.values.memo import Memo

@@ -23,8 +23,7 @@ from agent.record.own_topics import OwnTopic
 from agent.record.recorder import CycleRecorder, RecordPlan
 from agent.simulate.evaluation import recorded_looks, replay_look
 from agent.telemetry.events import from_lines
-from agent.telemetry.proposal_records import LifecycleStep
-from agent.values.proposal import ProposalReason
+from agent.values.proposal import LifecycleStep, ProposalReason
 from testbed.cluster import ClusterSecurity, ClusterSpec, EmbeddedCluster
 from tests.observe.live import consumer, delete_groups, topics, wait_for
 from tests.record.live import agent, bodies, described, loaded, read_all

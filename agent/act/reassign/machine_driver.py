@@ -62,9 +62,8 @@ from agent.values.reassignment import ReassignmentEntry, ReassignmentPlan, Reass
 from agent.values.throttles import SeenThrottle, ThrottleChange, ThrottleResource
 from agent.values.typed_json import UnreadableError
 from agent.wire.admin_client import WireAdminClient
-from agent.wire.change_result import ChangeResult, Fate
+from agent.wire.change_result import ChangeResult, Fate, RequestPrecheck
 from agent.wire.failure import Deadline
-from agent.wire.precheck import RequestPrecheck
 from assignors.problem import TopicPartition
 
 # Nothing is sent after ``begin_by``; every line is checked against its decision right before, on the same connection,

@@ -12,7 +12,6 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from agent.detect.assess import topics_of
 from agent.execute.rebalance.trigger_judgement import GroupView, group_view
 from agent.journal.triggers import LearnedGroup, acted_at, learned_of, open_triggers
 from agent.values.journal import JournalState
@@ -21,7 +20,7 @@ from agent.values.limits import GroupTriggerLimits, Limits, TriState
 from agent.values.memory import Memory
 from agent.values.number_format import counted
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
-from agent.values.snapshot import CLASSIC_KINDS, GroupKind, ReaderGroup, Snapshot
+from agent.values.snapshot import CLASSIC_KINDS, GroupKind, ReaderGroup, Snapshot, topics_of
 
 OPEN_MS = 60_000
 """A trigger that was not judged yet blocks the next one of its group for this long."""

@@ -1,10 +1,21 @@
-"""Elements of SVG as text: escaped, with presentation attributes and classes alone. Pure."""
+"""Elements of SVG as escaped text, and the small charts made of them: progress, predictions, warm-ups. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
+from math import log10
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 from markupsafe import Markup, escape
 
+from agent.values.number_format import counted, lasted, sized
+from agent.web.page.environment import short_name
 from config.foreign_text import shortened
+
+if TYPE_CHECKING:
+    from agent.documents.proposals import PlanRow
+    from agent.web.page.moves import BrokerCopies
+
 
 AttributeValue = str | int | float | None
 """A value of an attribute; None leaves the attribute out."""
@@ -74,3 +85,245 @@ def _written(value: str | float) -> str:
     if isinstance(value, Markup):  # a path of many points is not shortened
         return str(value)
     return number(value) if isinstance(value, float) else str(escape(shortened(str(value))))
+
+
+_BAR = 640.0
+_ROW, _TOP, _LEFT, _WIDE, _RIGHT = 34.0, 8.0, 96.0, 480.0, 220.0
+MOST_BROKERS = 40
+
+
+def plan_bar(row: PlanRow) -> Markup:
+    """Done, moving and waiting partitions of a plan as one bar."""
+    total = max(1, row["partitions"])
+    done, moving = _BAR * row["done"] / total, _BAR * row["moving"] / total
+    words = (
+        f"{row['done']:,} of {counted(row['partitions'], 'partition')} done, {row['moving']:,} moving, "
+        f"{max(0, row['partitions'] - row['done'] - row['moving']):,} otherwise"
+    )
+    parts = [element("rect", x=0, y=2, width=_BAR, height=14, rx=4, class_="bar-ground")]
+    if done:
+        parts.append(element("rect", x=0, y=2, width=done, height=14, rx=4, class_="bar-done"))
+    if moving:
+        parts.append(element("rect", x=done, y=2, width=moving, height=14, class_="bar-moving"))
+    return drawing(f"Progress of {row['plan']}", words, _BAR, 18, *parts, class_="bar")
+
+
+def progress_by_broker(brokers: Sequence[BrokerCopies]) -> Markup:
+    """Copied bytes of all that each broker takes; a broker of unknown size is hatched over its whole width."""
+    shown = brokers[:MOST_BROKERS]
+    known = [one.of_bytes for one in shown if one.of_bytes]
+    most = max(known, default=0)
+    rows = [_broker(one, _TOP + at * _ROW, most) for at, one in enumerate(shown)]
+    more = len(brokers) - len(shown)
+    last = [
+        text(0.0, _TOP + len(shown) * _ROW + 14, f"and {counted(more, 'more broker')}: see the table", class_="text-3")
+    ]
+    return drawing(
+        "Copies by broker",
+        "; ".join(f"broker {one.broker}: {_words(one)}" for one in shown),
+        _LEFT + _WIDE + _RIGHT,
+        _TOP + len(shown) * _ROW + (24 if more else 4),
+        hatching("unknown-progress"),
+        *rows,
+        *(last if more else ()),
+    )
+
+
+def _broker(one: BrokerCopies, y: float, most: int) -> Markup:
+    label = text(0.0, y + 17, f"broker {one.broker}", class_="text-strong")
+    words = text(_LEFT + _WIDE + 10, y + 17, _words(one), class_="text-2")
+    if one.of_bytes is None or one.bytes is None or not most:
+        bar = element("rect", x=_LEFT, y=y + 4, width=_WIDE, height=18, rx=4, fill="url(#unknown-progress)")
+        return group(label, bar, words)
+    whole = max(2.0, _WIDE * one.of_bytes / most)
+    there = whole * min(1.0, one.bytes / one.of_bytes) if one.of_bytes else whole
+    bars = (
+        element("rect", x=_LEFT, y=y + 4, width=whole, height=18, rx=4, class_="bar-ground"),
+        element("rect", x=_LEFT, y=y + 4, width=there, height=18, rx=4, class_="bar-done"),
+    )
+    return group(label, *bars, words)
+
+
+def _words(one: BrokerCopies) -> str:
+    if one.bytes is None or one.of_bytes is None:
+        return f"{counted(one.copies, 'copy', 'copies')} of unknown size"
+    left = "time left unknown" if one.seconds_left is None else f"{lasted(1_000 * one.seconds_left)} left"
+    return f"{sized(one.bytes)} of {sized(one.of_bytes)}, {left}"
+
+
+_WIDTH, _HEIGHT, _LEFT, _TOP, _SIDE = 720.0, 410.0, 96.0, 32.0, 320.0
+_WIDE = 600.0
+_DECADES = 100.0
+"""Positive values that are so many times apart are drawn on logarithmic scales."""
+MOST_POINTS = 5_000
+
+
+class ScatterPoint(NamedTuple):
+    """A pair of values, and what it is about."""
+
+    predicted: float
+    measured: float
+    name: str
+
+
+class _SharedScale(NamedTuple):
+    """One scale for both axes, so that equal values are on the diagonal."""
+
+    low: float
+    high: float
+    logarithmic: bool
+
+    def share(self, value: float) -> float:
+        if self.logarithmic:
+            return (log10(value) - log10(self.low)) / (log10(self.high) - log10(self.low))
+        return (value - self.low) / (self.high - self.low)
+
+    def ticks(self) -> list[float]:
+        if self.logarithmic:
+            return [10.0**power for power in range(round(log10(self.low)), round(log10(self.high)) + 1)]
+        return [self.low + (self.high - self.low) * at / 4 for at in range(5)]
+
+
+def scatter(points: Sequence[ScatterPoint], *, title: str, unknown: int, words: Callable[[float], str]) -> Markup:
+    """The picture; ``unknown`` proposals are missing from it, which is said."""
+    left_out = f"; {counted(unknown, 'proposal')} not drawn, as one of both is unknown" if unknown else ""
+    description = f"{counted(len(points), 'proposal')}, measured against predicted{left_out}."
+    if not points:
+        area = element("rect", x=_LEFT, y=_TOP, width=_WIDE, height=_SIDE, fill="url(#unknown-scatter)")
+        label = text(
+            _LEFT + _WIDE / 2, _TOP + _SIDE / 2, "unknown: no proposal has both values", class_="text-2 on-hatch",
+            text_anchor="middle",
+        )  # fmt: skip
+        return drawing(title, description, _WIDTH, _HEIGHT, hatching("unknown-scatter"), area, label)
+    shown = points[-MOST_POINTS:]
+    scale = _scale([value for one in shown for value in (one.predicted, one.measured)])
+    diagonal = element(
+        "path", d=f"M{number(_LEFT)} {number(_TOP + _SIDE)}L{number(_LEFT + _WIDE)} {number(_TOP)}", class_="diagonal"
+    )
+    return drawing(
+        f"{title}: predicted and measured",
+        description,
+        _WIDTH,
+        _HEIGHT,
+        _axes(scale, words),
+        diagonal,
+        text(_LEFT + _WIDE - 8, _TOP + 40, "as predicted", class_="text-3", text_anchor="end"),
+        *(_point(one, scale, words) for one in shown),
+    )
+
+
+def _scale(values: Sequence[float]) -> _SharedScale:
+    low, high = min(values), max(values)
+    if low > 0 and high / low > _DECADES:
+        return _SharedScale(10.0 ** int(log10(low) // 1), 10.0 ** -int(-log10(high) // 1), logarithmic=True)
+    low = min(0.0, low)
+    return _SharedScale(low, high if high > low else low + 1.0, logarithmic=False)
+
+
+def _axes(scale: _SharedScale, words: Callable[[float], str]) -> Markup:
+    parts = []
+    for tick in scale.ticks():
+        x, y = _LEFT + scale.share(tick) * _WIDE, _TOP + (1 - scale.share(tick)) * _SIDE
+        parts.append(element("path", d=f"M{number(_LEFT)} {number(y)}H{number(_LEFT + _WIDE)}", class_="grid"))
+        parts.append(element("path", d=f"M{number(x)} {number(_TOP)}V{number(_TOP + _SIDE)}", class_="grid"))
+        parts.append(text(_LEFT - 8, y + 4, words(tick), class_="text-3", text_anchor="end"))
+        parts.append(text(x, _TOP + _SIDE + 18, words(tick), class_="text-3", text_anchor="middle"))
+    parts.append(text(_LEFT + _WIDE / 2, _HEIGHT - 10, "predicted", class_="text-2", text_anchor="middle"))
+    parts.append(text(_LEFT, 16.0, "measured", class_="text-2"))
+    return group(*parts)
+
+
+def _point(one: ScatterPoint, scale: _SharedScale, words: Callable[[float], str]) -> Markup:
+    said = f"{one.name}: predicted {words(one.predicted)}, measured {words(one.measured)}"
+    return element(
+        "circle",
+        element("title", said),
+        cx=_LEFT + scale.share(one.predicted) * _WIDE,
+        cy=_TOP + (1 - scale.share(one.measured)) * _SIDE,
+        r=5.5,
+        class_="point",
+    )
+
+
+_WIDTH, _LEFT, _RIGHT, _ROW, _TOP = 1080.0, 300.0, 214.0, 30.0, 30.0
+_HATCH = "unknown-lag"
+
+
+def warmup_bars(rows: Sequence[Any]) -> Markup | None:
+    """One bar for each row of a warm-up; None without rows."""
+    if not rows:
+        return None
+    most = max([10.0, *(10.0 * row["acceptable_recovery_lag"] for row in rows), *map(_highest, rows)])
+    height = _TOP + _ROW * len(rows) + 8
+    caught_up = sum(row["caught_up"] is True for row in rows)
+    description = f"{counted(len(rows), 'warm-up')}, {caught_up} caught up; the bar is the lag that is left."
+    return drawing(
+        "Warm-ups",
+        description,
+        _WIDTH,
+        height,
+        hatching(_HATCH),
+        *_axis(most, height),
+        *(_bar(row, _TOP + _ROW * index, most) for index, row in enumerate(rows)),
+        class_="warmups",
+    )
+
+
+def _highest(row: Any) -> float:
+    return float(row["lag_records"]["high"]) if row["lag_records"] is not None else 0.0
+
+
+def _x(lag: float, most: float) -> float:
+    """Where a lag is on the scale; 0 is at its left end."""
+    return _LEFT + (_WIDTH - _LEFT - _RIGHT) * log10(1 + max(0.0, lag)) / log10(1 + most)
+
+
+def _axis(most: float, height: float) -> Iterable[Markup]:
+    """Powers of ten, with their lines."""
+    step = 0
+    while 10**step <= most:
+        value = 0 if step == 0 else 10**step
+        x = _x(value, most)
+        yield element("line", x1=x, x2=x, y1=_TOP - 6, y2=height - 6, class_="axis")
+        yield text(x, _TOP - 12, f"{value:,}", text_anchor="middle", class_="text-3")
+        step += 1
+
+
+def _bar(row: Any, y: float, most: float) -> Markup:
+    """One warm-up: whose task it is, its lag and range, the threshold, and when it will have caught up."""
+    lag, middle = row["lag_records"], y + _ROW / 2
+    where = f"{row['rack'] or 'rack unknown'}"
+    parts = [
+        text(0, middle + 4, f"{short_name(row['group'], 20)} {row['task']}", class_="text-name"),
+        text(
+            _LEFT - 14,
+            middle + 4,
+            f"{short_name(row['client'], 16)} · {short_name(where, 12)}",
+            text_anchor="end",
+            class_="text-2",
+        ),
+    ]
+    if lag is None:
+        width = _WIDTH - _LEFT - _RIGHT
+        parts.append(element("rect", x=_LEFT, y=y + 8, width=width, height=14, rx=3, fill=f"url(#{_HATCH})"))
+        parts.append(text(_LEFT + 10, middle + 4, "lag unknown", class_="text-2"))
+    else:
+        low, likely, high = (_x(lag[name], most) for name in ("low", "likely", "high"))
+        if high > low:
+            parts.append(element("rect", x=low, y=y + 11, width=high - low, height=8, rx=2, class_="lag-range"))
+        state = {True: "is-caught-up", False: "is-behind", None: "is-open"}[row["caught_up"]]
+        parts.append(element("rect", x=_LEFT, y=y + 8, width=max(2.0, likely - _LEFT), height=14, rx=3, class_=state))
+    threshold = _x(row["acceptable_recovery_lag"], most)
+    parts.append(
+        element(
+            "line",
+            element("title", f"acceptable.recovery.lag {row['acceptable_recovery_lag']:,}"),
+            x1=threshold,
+            x2=threshold,
+            y1=y + 3,
+            y2=y + _ROW - 3,
+            class_="threshold",
+        )
+    )
+    parts.append(text(_WIDTH - _RIGHT + 12, middle + 4, row["outlook"], class_="text-outlook"))
+    return group(element("title", row["sentence"]), *parts)
