@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from agent.detect.assess import reads_of_tasks, task_problem
 from agent.detect.assess_consumers import Reads, consumer_problem, count_reads, localities, measures_agree
+from agent.detect.assess_tasks import reads_of_tasks, task_problem
 from agent.values.assessment import (
     UNKNOWN,
     Assessment,

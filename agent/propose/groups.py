@@ -14,8 +14,8 @@ from functools import partial
 from operator import itemgetter
 from typing import TypeVar
 
-from agent.detect.assess import reads_of_tasks
 from agent.detect.assess_consumers import Reads
+from agent.detect.assess_tasks import reads_of_tasks
 from agent.detect.traffic import LEAST_GAIN, current_reads
 from agent.plan.gain_thresholds import GroupComparison, assessed_locality, group_comparison, group_rates, wanted_reads
 from agent.propose.propose_context import (

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from agent.detect.assess import task_problem
 from agent.detect.assess_consumers import Reads, consumer_problem, count_reads
+from agent.detect.assess_tasks import task_problem
 from agent.detect.find import detect
 from agent.detect.traffic import topic_rates, weigh
 from agent.money.costs import costs_of
