@@ -97,8 +97,8 @@ def seen_through(observation: Observation, memory: Memory, limits: Limits, *, pl
     from agent.simulate.evaluation import evaluate
 
     began = time.monotonic_ns()
-    seen = evaluate(observation, memory, limits, planning=planning)
-    return seen._replace(took_ms=observation.took_ms + (time.monotonic_ns() - began) // 1_000_000)
+    evaluation = evaluate(observation, memory, limits, planning=planning)
+    return evaluation._replace(took_ms=observation.took_ms + (time.monotonic_ns() - began) // 1_000_000)
 
 
 def replayed(path: Path) -> StageEvaluation:
@@ -130,8 +130,8 @@ def _lived_through(look: CycleInputs) -> StageEvaluation:
     from agent.simulate.evaluation import replay_look
     from agent.values.rates import RateMeasurement, RateSource, judged
 
-    seen = replay_look(look)
-    return seen._replace(rates=judged(RateMeasurement(RateSource.FILE), seen.snapshot))
+    evaluation = replay_look(look)
+    return evaluation._replace(rates=judged(RateMeasurement(RateSource.FILE), evaluation.snapshot))
 
 
 class ShownLook(NamedTuple):
@@ -156,15 +156,15 @@ def shown(
         refuse_beside_agent(given.replay, given.duration)
         agent_api.note_options(*source)
         return ShownLook(*agent_api.answer(route))
-    seen = look_or_replay(source, given.replay, duration=given.duration, reported=reported)
-    return shown_of(seen, maker)
+    evaluation = look_or_replay(source, given.replay, duration=given.duration, reported=reported)
+    return shown_of(evaluation, maker)
 
 
-def shown_of(seen: StageEvaluation, maker: Callable[[StageEvaluation], object]) -> ShownLook:
+def shown_of(evaluation: StageEvaluation, maker: Callable[[StageEvaluation], object]) -> ShownLook:
     """A document of one look."""
     from agent.documents.status import look_document
 
-    return ShownLook(maker(seen), look_document(seen))
+    return ShownLook(maker(evaluation), look_document(evaluation))
 
 
 def refuse_beside_agent(replay: Path | None, duration: str | None) -> None:
@@ -200,11 +200,11 @@ def gaps_in(look: LookDocument) -> list[Gap]:
     ]
 
 
-def leave(seen: StageEvaluation, exit_code: int = 0) -> NoReturn:
+def leave(evaluation: StageEvaluation, exit_code: int = 0) -> NoReturn:
     """End a command that has answered from one look, as `leave_look` does."""
     from agent.values.snapshot import is_partial
 
-    _leave(seen.snapshot.gaps, exit_code, partial=is_partial(seen.snapshot))
+    _leave(evaluation.snapshot.gaps, exit_code, partial=is_partial(evaluation.snapshot))
 
 
 def leave_look(look: LookDocument, exit_code: int = 0, *, gaps: Sequence[Gap] | None = None) -> NoReturn:

@@ -38,8 +38,8 @@ def broker_findings(view: DetectContext, client_racks: Iterable[tuple[str, str]]
     for broker in view.snapshot.brokers:
         findings += _rack_missing(broker, view)
         findings += broker_disagreement(broker, view)
-    for broker_id, seen in view.sightings.items():
-        findings += _rack_changed(broker_id, seen, view)
+    for broker_id, sighting in view.sightings.items():
+        findings += _rack_changed(broker_id, sighting, view)
     findings += _spellings(view, client_racks)
     findings += _selector(view)
     return findings
@@ -50,7 +50,7 @@ def _rack_missing(broker: BrokerState, view: DetectContext) -> Iterable[Finding]
     believed = broker.rack.state is RackState.KNOWN and (absent or not broker.rack.silent)
     if believed or ObservationPart.BROKERS in view.missing or (absent and broker.rack.state is RackState.UNKNOWN):
         return
-    seen = view.sightings.get(broker.id)
+    sighting = view.sightings.get(broker.id)
     if broker.rack.state is RackState.CONFLICTING:
         sentence = f"broker {broker.id} has contradicting racks, {listed(broker.rack.claims)}, so none of them is used"
     elif broker.rack.state is RackState.KNOWN:
@@ -59,9 +59,9 @@ def _rack_missing(broker: BrokerState, view: DetectContext) -> Iterable[Finding]
     elif broker.rack.sent is not None:
         sentence = f"broker {broker.id} has broker.rack={broker.rack.sent}, which is not used, as rack.locator.class "
         sentence += "leaves out wire, and no locator knows another"
-    elif seen is not None and seen.known is not None:
-        sentence = f"broker {broker.id} has no broker.rack now and was in rack {seen.known} before: "
-        sentence += f"set broker.rack={seen.known} again and restart it, or another rack if it was moved"
+    elif sighting is not None and sighting.known is not None:
+        sentence = f"broker {broker.id} has no broker.rack now and was in rack {sighting.known} before: "
+        sentence += f"set broker.rack={sighting.known} again and restart it, or another rack if it was moved"
     elif not view.broker_racks.racks:
         sentence = f"broker {broker.id} has no broker.rack, and no other broker has one: set broker.rack"
     else:
@@ -77,7 +77,7 @@ def _rack_missing(broker: BrokerState, view: DetectContext) -> Iterable[Finding]
         evidence=(
             ("alive", broker.alive),
             ("claims", broker.rack.claims),
-            ("last known rack", seen.known if seen else None),
+            ("last known rack", sighting.known if sighting else None),
             ("locator", broker.rack.source or None),
         ),
         severity=FindingSeverity.WARNING,
@@ -85,12 +85,12 @@ def _rack_missing(broker: BrokerState, view: DetectContext) -> Iterable[Finding]
     )
 
 
-def _rack_changed(broker_id: int, seen: RackSighting, view: DetectContext) -> Iterable[Finding]:
+def _rack_changed(broker_id: int, sighting: RackSighting, view: DetectContext) -> Iterable[Finding]:
     now_ms, limits = view.snapshot.monotonic_ms, view.limits
-    recent = [at for at in seen.changes if now_ms - at <= limits.racks.flap_window_ms]
+    recent = [at for at in sighting.changes if now_ms - at <= limits.racks.flap_window_ms]
     if not recent:
         return
-    state = steadiness(seen, now_ms, limits)
+    state = steadiness(sighting, now_ms, limits)
     if state is RackSteadiness.FLAPPING:
         window = lasted(limits.racks.flap_window_ms)
         yield Finding(
@@ -99,12 +99,12 @@ def _rack_changed(broker_id: int, seen: RackSighting, view: DetectContext) -> It
             broker=broker_id,
             sentence=f"the rack of broker {broker_id} keeps changing, {counted(len(recent), 'time')} within {window}; "
             "nothing is planned from it until it is stable",
-            evidence=(("changes", len(recent)), ("rack now", seen.rack), ("rack before", seen.previous)),
+            evidence=(("changes", len(recent)), ("rack now", sighting.rack), ("rack before", sighting.previous)),
             severity=FindingSeverity.WARNING,
             since_ms=view.snapshot.taken_ms,
             held=True,
         )
-    if seen.rack is None or seen.previous is None or now_ms - seen.since_ms > limits.racks.flap_window_ms:
+    if sighting.rack is None or sighting.previous is None or now_ms - sighting.since_ms > limits.racks.flap_window_ms:
         return
     wait = ""
     if state is RackSteadiness.NEW:
@@ -114,8 +114,8 @@ def _rack_changed(broker_id: int, seen: RackSighting, view: DetectContext) -> It
         reason=FindingReason.BROKER_RACK_CHANGED,
         subject=SubjectId("broker", str(broker_id)),
         broker=broker_id,
-        sentence=f"broker {broker_id} is in rack {seen.rack} now and was in rack {seen.previous} before{wait}",
-        evidence=(("rack now", seen.rack), ("rack before", seen.previous), ("changes", len(recent))),
+        sentence=f"broker {broker_id} is in rack {sighting.rack} now and was in rack {sighting.previous} before{wait}",
+        evidence=(("rack now", sighting.rack), ("rack before", sighting.previous), ("changes", len(recent))),
         severity=FindingSeverity.WARNING,
         since_ms=view.snapshot.taken_ms,
         held=state is not RackSteadiness.STEADY,
@@ -291,8 +291,8 @@ def move_findings(view: DetectContext) -> list[Finding]:
 
 
 def _relabelled(broker: int, change: RackChange, view: DetectContext) -> Finding:
-    seen = view.sightings.get(broker)
-    previous, now = (seen.previous, seen.known) if seen is not None else (None, None)
+    sighting = view.sightings.get(broker)
+    previous, now = (sighting.previous, sighting.known) if sighting is not None else (None, None)
     affected = f"{counted(change.partitions, 'partition')} in {counted(change.topics, 'topic')}"
     example = change.examples[0].id
     return Finding(
@@ -345,11 +345,11 @@ def _shares_rack(topic: str, change: RackChange, view: DetectContext) -> bool:
 
     Of a topic that this look does not show, it is as it was at the change.
     """
-    seen = view.snapshot.topics.get(topic)
-    if seen is None or not change.shares_rack:
+    state = view.snapshot.topics.get(topic)
+    if state is None or not change.shares_rack:
         return change.shares_rack
     running, room = view.snapshot.reassignments, view.broker_racks.room
-    return any(crowding(target_replicas(row, running.get(row.id)), room) is not None for row in seen.partitions)
+    return any(crowding(target_replicas(row, running.get(row.id)), room) is not None for row in state.partitions)
 
 
 def _went(change: PartitionChange, rack_of: Mapping[int, str]) -> str:

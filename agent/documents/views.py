@@ -123,12 +123,12 @@ def brokers(look: StageEvaluation) -> list[BrokerDocument]:
     snapshot = look.snapshot
     absent = absences(look.before, snapshot)
     replicas, leaders, preferred = _placed(snapshot)
-    led = _led(snapshot)
+    leaders_load = _led(snapshot)
     rows: list[BrokerDocument] = []
     known = {broker.id: broker for broker in snapshot.brokers}
     for one in sorted({*known, *absent}):
         broker = known.get(one)
-        rate, size = led.get(one, (0.0, 0))
+        rate, size = leaders_load.get(one, (0.0, 0))
         rows.append(
             {
                 "broker": one,

@@ -207,10 +207,10 @@ def throttles(context: DoctorContext) -> CheckCoverage:
     if set_now:
         known = [context.memory.throttles[subject] for subject in set_now if subject in context.memory.throttles]
         for_s = (snapshot.monotonic_ms - min(known)) // 1000 if known else 0
-        seen = f"seen for {for_s} s" if for_s > 0 else "seen once"
+        since = f"seen for {for_s} s" if for_s > 0 else "seen once"
         verb = "throttle is" if len(set_now) == 1 else "throttles are"
         once = (
-            f"{len(set_now)} {verb} set and no reassignment runs ({listed(set_now)}), {seen}: "
+            f"{len(set_now)} {verb} set and no reassignment runs ({listed(set_now)}), {since}: "
             f"a throttle that is still set after {limits.detect.throttle_grace_ms // 1000} s counts as left over"
         )
     return CheckCoverage(
@@ -224,9 +224,11 @@ def throttles(context: DoctorContext) -> CheckCoverage:
 
 def rights(context: DoctorContext) -> CheckCoverage:
     """Whether rackwise has the rights for all it reads."""
-    seen = context.snapshot.rights
+    granted = context.snapshot.rights
     unseen = (
-        () if None not in (seen.cluster_describe, seen.cluster_describe_configs) else ("brokers do not report rights",)
+        ()
+        if None not in (granted.cluster_describe, granted.cluster_describe_configs)
+        else ("brokers do not report rights",)
     )
     return CheckCoverage("rackwise may see everything it asks for", unseen)
 

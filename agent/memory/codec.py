@@ -54,7 +54,7 @@ def memory_to_json(memory: Memory) -> str:
     value = {
         "v": VERSION,
         **to_json(_AsTheyAre, as_they_are),
-        "brokers": {str(broker): seen for broker, seen in memory.brokers.items()},
+        "brokers": {str(broker): sighting for broker, sighting in memory.brokers.items()},
         "replica_lists": list(lists),
         "topics": topics,
         "changes": [change._replace(subject=str(change.subject)) for change in memory.changes],

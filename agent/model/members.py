@@ -112,8 +112,8 @@ def _absent(broker: int, memory: Memory, located: RackLocatorChain | None) -> Br
 
 
 def _remembered(broker: int, memory: Memory) -> Rack:
-    seen = memory.brokers.get(broker)
-    rack = known_rack(seen.known if seen is not None else None)
+    sighting = memory.brokers.get(broker)
+    rack = known_rack(sighting.known if sighting is not None else None)
     return rack if rack is UNKNOWN_RACK else rack._replace(remembered=True)
 
 

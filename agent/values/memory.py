@@ -336,8 +336,8 @@ def after_restart(memory: Memory, taken_ms: int, monotonic_ms: int) -> Memory:
         monotonic_ms=moved(memory.monotonic_ms),
         gone={name: (since, moved(last)) for name, (since, last) in memory.gone.items()},
         brokers={
-            broker: seen._replace(since_ms=moved(seen.since_ms), changes=tuple(map(moved, seen.changes)))
-            for broker, seen in memory.brokers.items()
+            broker: sighting._replace(since_ms=moved(sighting.since_ms), changes=tuple(map(moved, sighting.changes)))
+            for broker, sighting in memory.brokers.items()
         },
         # While no agent looked the broker may have been there: that time does not count.
         absent=_each(memory.absent, lambda since_ms: monotonic_ms - (memory.monotonic_ms - since_ms)),

@@ -93,8 +93,8 @@ class AgentView:
     @property
     def state(self) -> LoopState:
         """The loop now; a lost leadership shows before the next look."""
-        seen = self._state()
-        return replace(seen, acting=self._acting() or seen.acting)
+        state = self._state()
+        return replace(state, acting=self._acting() or state.acting)
 
     def look(self) -> FinishedLook | None:
         """The last finished look; None before the first one."""

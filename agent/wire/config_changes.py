@@ -39,7 +39,7 @@ _Changes = Mapping[ThrottleResource, list[ThrottleChange]]
 class DescribedThrottles(NamedTuple):
     """Throttle settings of topics and brokers."""
 
-    seen: Mapping[tuple[ThrottleResource, str], SeenThrottle]
+    settings: Mapping[tuple[ThrottleResource, str], SeenThrottle]
     """Both keys of every topic and broker that answered, also those that are not set."""
     gaps: tuple[Gap, ...]
 
@@ -75,7 +75,7 @@ def describe_throttles(
     if names:
         every[_ALL_TOPICS] = [ThrottleResource(topic=name) for name in names]
     jobs = {one: partial(_ask, pool, one, partial(_read, of), deadline) for one, of in every.items()}
-    seen: dict[tuple[ThrottleResource, str], SeenThrottle] = {}
+    settings: dict[tuple[ThrottleResource, str], SeenThrottle] = {}
     gaps: list[Gap] = []
     for of, answer in gather(jobs, deadline, name="throttles").items():
         part = ObservationPart.TOPIC_CONFIGS if of == _ALL_TOPICS else ObservationPart.BROKER_CONFIGS
@@ -85,11 +85,11 @@ def describe_throttles(
         for resource, row in answer:
             refusal = error_name(row.error_code)
             if refusal is None:
-                seen |= _seen(resource, row)
+                settings |= _seen(resource, row)
             else:
                 failure = from_error_name(refusal, row.error_message)
                 gaps.append(Gap(part, failure.cause, row.resource_name, failure.detail))
-    return DescribedThrottles(seen, tuple(gaps))
+    return DescribedThrottles(settings, tuple(gaps))
 
 
 def change_throttles(
@@ -222,7 +222,7 @@ def _no_longer_wanted(
     check_in_time(terms.begin_by)
     soon = min(terms.deadline, terms.begin_by)
     rows = _read(changes, connection, soon)
-    seen = {key: value for one, row in rows if not row.error_code for key, value in _seen(one, row).items()}
+    settings = {key: value for one, row in rows if not row.error_code for key, value in _seen(one, row).items()}
     topics = describe_on(connection, [resource.name for resource in changes], soon) if kind == "topic" else {}
     every = (change for of_one in changes.values() for change in of_one)
-    return leave_out({change: seen.get((change.resource, change.key)) for change in every}, topics)
+    return leave_out({change: settings.get((change.resource, change.key)) for change in every}, topics)

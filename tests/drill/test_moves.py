@@ -210,7 +210,7 @@ def default_throttle(run: Run) -> None:
         run.clocks.harm_over()
         run.wait_over()
         read = run.hand.describe_throttles([], [run.target], DEADLINE_MS)
-        assert {throttle.default for throttle in read.seen.values()} == {"4000000"}, "the default is as it was"
+        assert {throttle.default for throttle in read.settings.values()} == {"4000000"}, "the default is as it was"
     finally:
         kafka_tool(run.cluster, CONFIGS, *everywhere, "--delete-config", ",".join(keys))
 

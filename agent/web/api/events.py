@@ -153,8 +153,8 @@ class EventStream:
             for one in look.evaluation.proposals
         }
         plans = {row["plan"]: row for row in plan_rows(self._view.journal().view)}
-        told = ("plan", "state", "paused", "partitions", "done", "moving", "sentence")
-        short = {name: {key: value for key, value in row.items() if key in told} for name, row in plans.items()}
+        fields = ("plan", "state", "paused", "partitions", "done", "moving", "sentence")
+        short = {name: {key: value for key, value in row.items() if key in fields} for name, row in plans.items()}
         return _SeenState(look.cycle, findings, proposals, short)
 
     def _send(self, *events: tuple[str, Mapping[str, Any]]) -> None:
@@ -205,8 +205,8 @@ def _differences(
         (words[1], [row for key, row in before.items() if key not in now]),
     ):
         for row in rows[:_NAMED]:
-            told = {key: value for key, value in row.items() if key != "evidence"}
-            yield name, {"change": word, **told}
+            fields = {key: value for key, value in row.items() if key != "evidence"}
+            yield name, {"change": word, **fields}
         if len(rows) > _NAMED:
             yield name, {"change": word, "more": len(rows) - _NAMED}
 

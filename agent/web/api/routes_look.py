@@ -117,18 +117,18 @@ def _add_topics(router: APIRouter, answers: ApiAnswers) -> None:
     def topic(request: Request, topic: str) -> Response:
         """One topic with its readers by rack and its partitions."""
         of, name = answers.documents(request), name_of(topic)
-        seen = of.look.evaluation
-        if name not in seen.snapshot.topics:
-            raise of_error(unknown_topic(name, seen.snapshot))
-        return answers.send(request, encoded(views_money.topic_details(name, shared_costs(of), seen)))
+        evaluation = of.look.evaluation
+        if name not in evaluation.snapshot.topics:
+            raise of_error(unknown_topic(name, evaluation.snapshot))
+        return answers.send(request, encoded(views_money.topic_details(name, shared_costs(of), evaluation)))
 
 
 def _add_groups(router: APIRouter, answers: ApiAnswers) -> None:
     def known(request: Request, segment: str) -> tuple[str, LookDocuments]:
         of, name = answers.documents(request), name_of(segment)
-        seen = of.look.evaluation
-        if name not in seen.snapshot.groups:
-            raise of_error(unknown_group(name, seen.snapshot))
+        evaluation = of.look.evaluation
+        if name not in evaluation.snapshot.groups:
+            raise of_error(unknown_group(name, evaluation.snapshot))
         return name, of
 
     @router.get("/groups", response_model=paging.PageDocument[GroupDocument])
@@ -152,8 +152,8 @@ def _add_groups(router: APIRouter, answers: ApiAnswers) -> None:
     def comparison(request: Request, group: str) -> Response:
         """The group in three columns: now, by its own assignor, and at the optimum."""
         name, of = known(request, group)
-        seen = of.look.evaluation
-        compared = group_rows(seen.snapshot, seen.detection, seen.plan, seen.limits, only=name)
+        evaluation = of.look.evaluation
+        compared = group_rows(evaluation.snapshot, evaluation.detection, evaluation.plan, evaluation.limits, only=name)
         if not compared:
             raise ApiProblem(404, f"group {name} is not compared: it assigns no partitions, or is excluded")
         return answers.send(request, encoded(compared[0]))

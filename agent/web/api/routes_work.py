@@ -190,15 +190,15 @@ def _add_rules(router: APIRouter, answers: ApiAnswers) -> None:
         return answers.send_page(request, paging.RULES, query, explained_rows(subject, look.evaluation, view, _UNREAD))
 
 
-def _check_subject(subject: str, seen: StageEvaluation) -> None:
+def _check_subject(subject: str, evaluation: StageEvaluation) -> None:
     """Raises the problem of a subject that is not in the look."""
-    known = subjects(seen.snapshot, (one.id for one in seen.proposals))
-    why = why_unknown(subject, seen.snapshot, known)
+    known = subjects(evaluation.snapshot, (one.id for one in evaluation.proposals))
+    why = why_unknown(subject, evaluation.snapshot, known)
     if why is None:
         return
     near = nearest_subject(subject, known)
     todo = f"Did you mean {near}?" if near else "A subject is topic/NAME, group/NAME, broker/ID or a proposal's id."
-    if (gap := gap_for(subject.partition("/")[0], seen.snapshot)) is not None:
+    if (gap := gap_for(subject.partition("/")[0], evaluation.snapshot)) is not None:
         raise of_error(perhaps_unread(subject, gap, todo))
     raise ApiProblem(404, f"{subject} is unknown: {why}", todo=todo)
 

@@ -62,7 +62,7 @@ def moves_view(asked: PageRequest) -> Response:
         picture=progress_by_broker(brokers) if brokers else None,
         document=document,
         unreadable=acting.unreadable,
-        told=acting.told,
+        answer=acting.answer,
         may=may_words(asked),
     )
 
@@ -192,7 +192,7 @@ def plan_view(asked: PageRequest) -> Response:
         goes_back=row["state"] == PlanState.ROLLING_BACK.value,
         proposal=attempt(wanted).of,
         unreadable=acting.unreadable,
-        told=acting.told,
+        answer=acting.answer,
         may=may_words(asked),
         ends=rendered("ends.html", ends=row["ends"]),
     )

@@ -145,7 +145,7 @@ class ActingRecords:
         return {} if self._asked.finished is None else self._asked.finished.verdicts
 
     @property
-    def told(self) -> LeaderAnswer | None:
+    def answer(self) -> LeaderAnswer | None:
         """The answer to the command that led to this page, which the address names; None where it names none."""
         found = answer_to(self.view, self._asked.query.get("told", "")) if self._asked.query.get("told") else None
         return None if found is None else found.answer

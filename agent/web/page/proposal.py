@@ -99,11 +99,11 @@ def no_proposal(asked: PageRequest, proposal_id: str) -> Response:
     """Why there is no such proposal, with what the journal says of it."""
     acting = ActingRecords(asked)
     tried = attempts_of(acting.plans, attempt(proposal_id).of)
-    said = f" The journal has it: {attempt_text(tried[-1])}." if tried else ""
+    sentence = f" The journal has it: {attempt_text(tried[-1])}." if tried else ""
     return asked.problem(
         404,
         "No such proposal",
-        f"No proposal {proposal_id or 'without an id'} is open, and none has ended since this agent started.{said}",
+        f"No proposal {proposal_id or 'without an id'} is open, and none has ended since this agent started.{sentence}",
         "The list of proposals has what is open now; published ones are listed by: rackwise proposals",
     )
 
@@ -146,7 +146,7 @@ def proposal_page(asked: PageRequest, found: ShownProposal, *, status: int = 200
         attempt=next_attempt(acting.plans, acting.view, proposal.id).number,
         attempts=[attempt_text(one) for one in tried],
         unreadable=acting.unreadable,
-        told=acting.told,
+        answer=acting.answer,
         commands=copied_commands(proposal, servers),
         files=files,
         document=_document(proposal),

@@ -234,10 +234,10 @@ def _axes(scale: _SharedScale, words: Callable[[float], str]) -> Markup:
 
 
 def _point(one: ScatterPoint, scale: _SharedScale, words: Callable[[float], str]) -> Markup:
-    said = f"{one.name}: predicted {words(one.predicted)}, measured {words(one.measured)}"
+    sentence = f"{one.name}: predicted {words(one.predicted)}, measured {words(one.measured)}"
     return element(
         "circle",
-        element("title", said),
+        element("title", sentence),
         cx=_LEFT + scale.share(one.predicted) * _WIDE,
         cy=_TOP + (1 - scale.share(one.measured)) * _SIDE,
         r=5.5,
