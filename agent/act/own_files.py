@@ -187,7 +187,7 @@ class FileLock:
         return (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino)
 
     def release(self) -> None:
-        """Let go of it."""
+        """Release it."""
         file, self._file = self._file, None
         if file is not None:
             os.close(file)

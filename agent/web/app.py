@@ -374,7 +374,7 @@ class WebServer:
         tls: ssl.SSLContext | None = None,
         proxies: TrustedNetworks = (),
     ) -> None:
-        """``tls``: it answers over TLS. ``proxies``: networks whose word for a client's address counts."""
+        """``tls``: it answers over TLS. ``proxies``: networks of proxies whose ``X-Forwarded-For`` is trusted."""
         self.scheme = "http" if tls is None else "https"
         self._socket = _listen(bind, port)
         config = uvicorn.Config(

@@ -112,13 +112,13 @@ def _without_titles(schemas: dict[str, Any]) -> None:
 PREFIX = "/api/v1"
 
 
-def anybody(request: Request) -> None:
+def no_check(request: Request) -> None:
     """Lets every request in; the place of the check of who may view."""
     del request
 
 
 def make_api(
-    view: AgentView, clock: Clock, desk: CommandDesk | None = None, *, may_view: Callable[[Request], object] = anybody
+    view: AgentView, clock: Clock, desk: CommandDesk | None = None, *, may_view: Callable[[Request], object] = no_check
 ) -> FastAPI:
     """The API of one running agent, to be mounted at `PREFIX`. ``may_view`` raises where a request may not read.
 

@@ -133,11 +133,11 @@ class EventStream:
             if self._listeners:
                 try:
                     await self._tell()
-                except Exception as error:  # noqa: BLE001 the next look is told all the same
+                except Exception as error:  # noqa: BLE001 the next look is sent all the same
                     structlog.get_logger("rackwise").warning("events_failed", sentence=f"a look was not told: {error}")
 
     async def _tell(self) -> None:
-        """Tell of a look that is new, once its documents are there: who is told asks for them at once."""
+        """Send an event for a new look once its documents are there: a client asks for them at once."""
         documents, before = await self._shown(), self._seen
         if documents is None or (before is not None and before.cycle == documents.look.cycle):
             return

@@ -28,7 +28,7 @@ Identity = Callable[[Row], str]
 
 
 class ListKind(NamedTuple):
-    """How rows of one kind are told apart, searched and sorted."""
+    """How rows of one kind are distinguished, searched and sorted."""
 
     identity: tuple[str, ...]
     """Fields that no two rows share."""

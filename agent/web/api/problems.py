@@ -123,7 +123,7 @@ def answer_problems(app: FastAPI) -> None:
 
 
 def _mistake(error: Mapping[str, Any]) -> str:
-    """``limit: Input should be less than or equal to 1000``; never the value, which anybody may have sent."""
+    """``limit: Input should be less than or equal to 1000``; never the value, which is foreign text."""
     where = ".".join(str(part) for part in error.get("loc", ())[1:])
     return f"{where}: {error.get('msg', 'it cannot be read')}" if where else str(error.get("msg", ""))
 

@@ -17,7 +17,7 @@ from agent.web.page.environment import address, percent, rendered
 from agent.web.page.page_documents import ActingRecords
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.proposals import history_table
-from agent.web.page.svg_elements import plan_bar, progress_by_broker
+from agent.web.page.svg_progress import plan_bar, progress_by_broker
 from agent.web.page.tables import TableCell, TableColumn, TableRow, TableSource, replica_tiles
 from config.foreign_text import listed
 
@@ -97,7 +97,7 @@ def lead(asked: PageRequest, document: ReassignStatus, acting: ActingRecords) ->
 
 
 def pace_words(copies: Sequence[CopyRow]) -> list[str]:
-    """How fast copies come, and how long they take; only what is known of all is said of all."""
+    """How fast copies come, and how long they take; a figure of all needs the figure of each."""
     if not copies:
         return []
     rates = [one["bytes_per_s"] for one in copies if one["bytes_per_s"] is not None]

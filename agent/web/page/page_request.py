@@ -1,4 +1,4 @@
-"""One request for a view: the look that it shows, who asks, and the answer as HTML, CSV or JSON."""
+"""One request for a view: the look that it shows, its person, and the answer as HTML, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class PageRequest:
 
     @cached_property
     def person(self) -> PersonShown:
-        """Who asks."""
+        """The person of the request."""
         return person_shown(self.request)
 
     @property

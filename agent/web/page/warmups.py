@@ -20,7 +20,7 @@ from agent.web.page.environment import utc_words
 from agent.web.page.links import group_link, rack_link
 from agent.web.page.look_documents import DocumentMaker
 from agent.web.page.page_request import PageRequest, PageView
-from agent.web.page.svg_elements import warmup_bars
+from agent.web.page.svg_warmups import warmup_bars
 from agent.web.page.tables import TableCell, TableColumn, TableRow, TableSource, page_rows
 
 if TYPE_CHECKING:
