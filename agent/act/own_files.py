@@ -238,8 +238,8 @@ def _process_key() -> JournalKey:
 
 
 def command_witness(agent: str, journal_key_file: str | None) -> CommandWitness:
-    """The agent of that name as a witness of commands, with the key in force. Raises ConfigError."""
-    return CommandWitness(agent, witness_keys(journal_key_file)[0])
+    """The agent of that name as a witness of commands, with its keys. Raises ConfigError."""
+    return CommandWitness(agent, witness_keys(journal_key_file))
 
 
 def people(files: Mapping[str, str]) -> OperatorKeys:

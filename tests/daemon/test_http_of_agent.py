@@ -21,7 +21,7 @@ def test_agents_vouch_with_the_journals_key_else_with_one_of_the_process(tmp_pat
     assert keys == (JournalKey(b"the new key of the executors"), JournalKey(b"the former key of the executors"))
     (own,) = witness_keys(None)
     assert len(own.secret) == 32
-    assert command_witness("rw-1", None).key == own, "the desk and the leader have the same one"
+    assert command_witness("rw-1", None).keys == (own,), "the desk and the leader have the same one"
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,9 @@ class EventStream:
                 try:
                     await self._tell()
                 except Exception as error:  # noqa: BLE001 the next look is sent all the same
-                    structlog.get_logger("rackwise").warning("events_failed", sentence=f"a look was not told: {error}")
+                    structlog.get_logger("rackwise").warning(
+                        "events_failed", sentence=f"an event was not sent: {error}"
+                    )
 
     async def _tell(self) -> None:
         """Send an event for a new look once its documents are there: a client asks for them at once."""

@@ -61,7 +61,7 @@ def moves_view(asked: PageRequest) -> Response:
         open_plans=[plan_shown(row, document["copies"]) for row in open_plans],
         picture=progress_by_broker(brokers) if brokers else None,
         document=document,
-        unreadable=acting.unreadable,
+        acting=acting,
         answer=acting.answer,
         may=may_words(asked),
     )
@@ -172,7 +172,7 @@ def plan_view(asked: PageRequest) -> Response:
         return asked.problem(
             404,
             "No such plan",
-            acting.unreadable or f"The journal has no plan {wanted or 'without an id'}.",
+            acting.unreadable or acting.missing or f"The journal has no plan {wanted or 'without an id'}.",
             "It has not begun, or it has expired from the journal. The view of moves lists the plans.",
         )
     racks = {broker.id: broker.rack.name for broker in asked.look.snapshot.brokers}
@@ -191,7 +191,6 @@ def plan_view(asked: PageRequest) -> Response:
         is_open=row["state"] not in _ENDED,
         goes_back=row["state"] == PlanState.ROLLING_BACK.value,
         proposal=attempt(wanted).of,
-        unreadable=acting.unreadable,
         answer=acting.answer,
         may=may_words(asked),
         ends=rendered("ends.html", ends=row["ends"]),
@@ -292,6 +291,7 @@ def plan_table(rows: Sequence[PlanRow], unreadable: str) -> TableSource:
         ),
         text=lambda row: f"{row['plan']} {row['state']} {row['approved_by']} {row['sentence']}",
         empty=unreadable or "The journal has no plan.",
+        is_unknown=bool(unreadable),
         page_rows=10,
         stacks=True,
     )  # fmt: skip
@@ -365,6 +365,7 @@ def throttle_table(rows: Sequence[ThrottleRow], unreadable: str) -> TableSource:
                         lambda row: row["plan"]),
         ),
         empty=unreadable or "No throttle of rackwise is set.",
+        is_unknown=bool(unreadable),
         page_rows=10,
     )  # fmt: skip
 

@@ -16,6 +16,8 @@ from agent.journal.approvals import plan_hash
 from agent.journal.commands import CommandVerb
 from agent.propose.codec import proposal_from_json, read_reassignment_json
 from agent.values.journal import JournalState
+from agent.values.proposal import ProposalKind
+from agent.values.verdict import Hold, HoldReason
 from agent.web.access.person import SignedInPerson
 from agent.web.access.refusals import AccessRefused
 from agent.web.commands import STALE, CommandDesk, WantedCommand
@@ -215,6 +217,22 @@ def test_states_of_a_proposal_are_those_of_journal_verdict_and_clock() -> None:
     assert "bob@desk approved it; a second person has to approve it" in approved.sentence
 
 
+def test_what_holds_a_proposal_keeps_the_case_of_names() -> None:
+    proposal = approvable(sick())
+    assert proposal is not None
+    hold = Hold(proposal.id, HoldReason.EXCLUDED, "held: payments matches no pattern of execute.include_topics (2)")
+    said = standing_of(proposal, hold, {}, (), NOW_MS).sentence
+    assert said == "Held: payments matches no pattern of execute.include_topics (2)."
+
+
+def test_a_rebalance_for_warm_ups_has_one_row_for_each_task() -> None:
+    found = next(one for one in sick().proposals if one.kind is ProposalKind.TRIGGER and " 0_0 " in str(one.before))
+    rows = page("sick", f"/proposals/proposal?id={found.id}").findall(".//div[@id='table-changes']//tbody/tr")
+    told = [words(row) for row in rows]
+    assert [one.split()[:2] for one in told] == [["task", "0_0"], ["task", "0_2"]]
+    assert all("active in" in one and "warm-up in" in one for one in told)
+
+
 # --- moves ---------------------------------------------------------------------------------------------------------
 
 
@@ -259,11 +277,23 @@ def test_a_journal_that_cannot_be_read_is_said_and_nothing_is_taken_for_done() -
     assert "Whether a plan of rackwise is in progress is unknown." in text
     assert "No throttle of rackwise is set" not in text
     assert "nothing moves" not in text.lower()
+    for key in ("throttles", "plans"):
+        count = read(asked.get("/moves").text).find(f".//div[@id='table-{key}']//p[@role='status']")
+        assert count is not None
+        assert words(count) == "unknown", "what cannot be read is not none"
+    rounds = main(read(asked.get("/warmups").text))
+    assert "unknown the journal did not answer" in rounds
+    assert "No rebalance was asked for" not in rounds
 
     def none() -> JournalState:
         raise no_journal("topic rackwise.journal", "execute.journal")
 
-    assert "There is no journal" in main(read(acting_client(acting(read_journal=none)).get("/moves").text))
+    missing = read(acting_client(acting(read_journal=none)).get("/moves").text)
+    assert "There is no journal." in main(missing)
+    assert "The journal is none" not in main(missing)
+    assert main(missing).count("There is no topic rackwise.journal") == 1
+    notices = [one.get("class") for one in missing.iter("p") if "notice" in (one.get("class") or "")]
+    assert "notice warn" not in notices, "that no agent acts here is no fault"
 
 
 def test_moves_of_other_tools_are_told_apart_and_unreported_ones_are_unknown() -> None:
@@ -289,6 +319,11 @@ def test_the_time_line_hatches_what_is_unknown_and_has_a_mark_for_every_event() 
     assert all(row["cross_rack_bytes_per_s"] is None and row["reads"] is None for row in failed)
     events = client("acting").get("/timeline?format=csv&table=events").text
     assert events.count("look failed") == 1
+    ids = [one.get("id") for one in document.iter() if one.get("id")]
+    assert len(ids) == len(set(ids)), "a picture that is hidden must not hold the pattern of the one that is shown"
+    legend = document.find(".//ul[@aria-label='Events']")
+    assert legend is not None
+    assert len(legend) == 9, "each kind of event once, and what has the common sign"
     empty = main(page("empty", "/timeline"))
     assert "How many reads are local is unknown" in empty
 

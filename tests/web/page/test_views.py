@@ -12,14 +12,17 @@ from lxml.etree import _Element as HtmlElement
 
 from agent.documents.cluster import RackDocument
 from agent.documents.views import racks
-from agent.web.page.environment import environment
+from agent.values.proposal import PredictedEffect
+from agent.web.page.environment import environment, short_client
 from agent.web.page.flows import RackFlow, RackFlows
+from agent.web.page.links import subject_words
+from agent.web.page.proposals import known_savings
 from agent.web.page.routes import VIEWS
 from agent.web.page.svg_rack_map import MOST_FLOWS, rack_map
 from config.foreign_text import is_unsafe
 from tests.foreign_texts import POISONS
 from tests.web.page.answers import page_client, read, words
-from tests.web.page.worlds import WORLDS, many
+from tests.web.page.worlds import WORLDS, many, sick
 
 PATHS = ("/", "/racks", "/racks?view=table", "/groups", "/warmups", "/warmups?view=table", "/findings")
 
@@ -101,22 +104,49 @@ def test_a_group_with_any_name_has_its_page() -> None:
 
 
 def test_the_overview_says_how_things_are_and_what_to_do_first() -> None:
-    sick = page("sick", "/")
-    lead = words(sick.find(".//p[@class='lead big']"))
+    document = page("sick", "/")
+    lead = words(document.find(".//p[@class='lead big']"))
     assert lead == (
         "At least 36.8 MB/s cross racks, which costs at least $63.59 a day; 1 critical finding and 2 warnings; "
-        "4 proposals wait for a decision."
+        "4 proposals are open."
     )
-    steps = [words(one) for one in sick.findall(".//ol[@class='steps']/li")]
+    steps = [words(one) for one in document.findall(".//ol[@class='steps']/li")]
     assert len(steps) == 3
-    assert "$4.15 a day" in steps[0]
+    assert "saves $4.15 a day" in steps[0]
     assert "critical" in steps[2], "a critical finding is always among them"
-    assert "group rebalancing rebalances" in words(sick).lower()
+    assert "group rebalancing rebalances" in words(document).lower()
     healthy = words(page("healthy", "/"))
     assert (
         "12.8 MB/s cross racks, which costs $22.12 a day; nothing critical was found; nothing is proposed." in healthy
     )
     assert "Nothing is to be done." in healthy
+
+
+def test_what_proposals_save_is_the_same_in_every_view_and_what_one_costs_is_not_taken_off() -> None:
+    told = "those with a known saving take $4.84 a day off the bill"
+    assert told in words(page("sick", "/"))
+    lead = words(page("sick", "/proposals").find(".//p[@class='lead big']"))
+    assert told in lead
+    assert "can be approved" not in lead, "a dry run approves nothing"
+    proposal = sick().proposals[0]
+    costs = [
+        proposal._replace(predicted=PredictedEffect(usd_per_day_before=before, usd_per_day_after=after))
+        for before, after in ((3.0, 1.0), (1.0, 2.5), (2.0, None))
+    ]
+    assert known_savings(costs) == "$2.00"
+    assert known_savings(costs[1:]) is None
+
+
+def test_names_of_streams_are_short_where_a_whole_one_tells_nothing_more() -> None:
+    client = "shop-1c448f83-b422-42d9-9040-3194087a7094-StreamThread-2-consumer"
+    assert short_client(client, 20) == "1c448f83…, thread 2"
+    assert short_client("1c448f83-b422-42d9-9040-3194087a7094", 20) == "1c448f83…"
+    assert short_client("orders-consumer-1", 20) == "orders-consumer-1"
+    assert subject_words("task/shop/0_1/1c448f83-b422-42d9-9040-3194087a7094") == "task/shop/0_1"
+    assert subject_words("task/a/b/0_1/c1") == "task/a/b/0_1"
+    assert subject_words("topic/task/0_1/x") == "topic/task/0_1/x"
+    about = [words(row.findall("td")[1]) for row in page("sick", "/findings").findall(".//tbody/tr")]
+    assert "task/shop-app/0_0" in about
 
 
 def test_unknown_is_never_zero_nor_fine() -> None:
@@ -220,8 +250,8 @@ def test_warm_ups_have_lag_threshold_range_source_and_the_next_probe() -> None:
     assert "falls behind: never at this rate" in rows["0_3"]
     assert "caught up" in rows["0_0"]
     application = words(document.find(".//div[@id='table-applications']//tbody/tr"))
-    assert "2 of 4 in 7 min; a rebalance now saves 7 min 10 min unknown unknown" in application
-    assert "the journal is read in mode execute only, and the mode is propose" in words(document)
+    assert "2 of 4 in 7 min; a rebalance now saves 7 min 10 min 0 0 s" in application
+    assert "No rebalance was asked for because of warm-ups." in words(document)
     bars = document.find(".//svg[@class='drawing warmups']")
     assert len([one for one in bars.iter("line") if one.get("class") == "threshold"]) == 4
 
@@ -232,7 +262,7 @@ def test_a_finding_has_evidence_an_age_and_what_mends_it() -> None:
     assert "client.rack=<eu-1a|eu-1b|eu-1c>" in words(legacy)
     assert "advise p-" in words(legacy)
     assert legacy.find(".//details//dl") is not None
-    assert words(legacy.findall("td")[3]) == "60 s"
+    assert words(legacy.findall("td")[3]) == "60 s since 2025-10-09 08:53:20 UTC"
     client = page_client(WORLDS["sick"]())
     one = client.get("/findings?format=json&severity=critical").json()
     assert [row["subject"] for row in one] == ["topic/payments"]
