@@ -92,7 +92,7 @@ def throttles(admin_client: WireAdminClient, *topics: str) -> dict[tuple[Throttl
 
 
 def set_config(servers: str, setting: tuple[ThrottleResource, str], value: str | None) -> None:
-    """Set or delete any config, as somebody else does."""
+    """Set or delete any config, as another tool does."""
     owner, key = setting
     kind = ConfigResource.Type.TOPIC if owner.kind == "topic" else ConfigResource.Type.BROKER
     operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET

@@ -1,4 +1,4 @@
-"""Bytes that somebody may store as a member's metadata or assignment to do harm, by what is wrong with them.
+"""Bytes that a client may store as a member's metadata or assignment to do harm, by what is wrong with them.
 
 Each is below the broker's own limits, so that a raw client can store it on a live cluster as well. None of them can be
 read as what it is stored as: ``HOSTILE_SUBSCRIPTIONS`` in a group of any protocol, ``HOSTILE_USER_DATA`` inside a whole

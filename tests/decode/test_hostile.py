@@ -1,4 +1,4 @@
-"""Bytes meant to do harm: they are named, cost little time and memory, and hide nobody else."""
+"""Bytes meant to do harm: they are named, cost little time and memory, and hide no other member."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def grown(run: Run) -> None:
 
 
 def foreign_move(run: Run) -> None:
-    """It stands still under a throttle until it is let go; ours waits, and never touches it."""
+    """It stands still under a throttle until that is removed; ours waits, and never touches it."""
     topic, servers = f"{run.name}-theirs", run.cluster.bootstrap_servers
     one, two = run.stay
     topic_with(servers, topic, [[one, two]], mb=3)

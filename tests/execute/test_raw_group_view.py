@@ -1,4 +1,4 @@
-"""What a description of a group shows to whoever asks it to rebalance."""
+"""A description of a group, as the trigger reads it."""
 
 from __future__ import annotations
 

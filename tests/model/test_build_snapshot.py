@@ -30,7 +30,7 @@ from tests.synthetic_cluster import next_look, synthetic_cluster
         pytest.param([""], Rack(RackState.UNKNOWN, None), id="an empty rack is none"),
         pytest.param(["a", "b"], Rack(RackState.CONFLICTING, None, ("a", "b")), id="two answers that differ"),
         pytest.param(["a", None], Rack(RackState.KNOWN, "a"), id="one answer without"),
-        pytest.param([" a"], Rack(RackState.KNOWN, " a"), id="exactly as it was told"),
+        pytest.param([" a"], Rack(RackState.KNOWN, " a"), id="exactly as the member sent it"),
     ],
 )
 def test_broker_racks(told: list[str | None], rack: Rack) -> None:

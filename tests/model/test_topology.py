@@ -62,7 +62,7 @@ TWO_PLAIN = ONE | {"1_0": "more-0", "1_1": "more-1"}
             {},
             "",
             {"0": (STATE, ("app-store-changelog",))},
-            id="before anybody told sums",
+            id="before any member sent sums",
         ),
         pytest.param(
             ["in", "app-a-changelog", "app-b-changelog"],
