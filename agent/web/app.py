@@ -271,7 +271,7 @@ def make_app(
 
 def _api(view: AgentView, clock: Clock, desk: CommandDesk | None) -> Mount:
     from agent.web.api.application import PREFIX, make_api  # noqa: PLC0415 slow, and not needed for health
-    from agent.web.api.segments import RawSegments  # noqa: PLC0415
+    from agent.web.api.problems import RawSegments  # noqa: PLC0415
 
     api = make_api(view, clock, desk, may_view=require(AccessRole.VIEW))
     api.add_exception_handler(AccessRefused, refuse)
@@ -374,7 +374,7 @@ class WebServer:
         tls: ssl.SSLContext | None = None,
         proxies: TrustedNetworks = (),
     ) -> None:
-        """``tls``: it answers over TLS. ``proxies``: networks whose word for a client's address counts."""
+        """``tls``: it answers over TLS. ``proxies``: networks of proxies whose ``X-Forwarded-For`` is trusted."""
         self.scheme = "http" if tls is None else "https"
         self._socket = _listen(bind, port)
         config = uvicorn.Config(

@@ -88,7 +88,7 @@ class TimePassed(NamedTuple):
 class ClusterRead(NamedTuple):
     """The answer to `ReadCluster`; None: it failed."""
 
-    seen: ClusterView | None
+    cluster: ClusterView | None
     silent: bool = False
     """True when it failed because no broker answered, perhaps for want of a controller: brokers wait for one."""
 

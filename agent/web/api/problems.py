@@ -6,11 +6,13 @@ import json
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, NotRequired
+from urllib.parse import quote, unquote_to_bytes
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
 from typing_extensions import TypedDict
 
 from agent.errors import RackwiseError, RetryableFailure
@@ -121,7 +123,7 @@ def answer_problems(app: FastAPI) -> None:
 
 
 def _mistake(error: Mapping[str, Any]) -> str:
-    """``limit: Input should be less than or equal to 1000``; never the value, which anybody may have sent."""
+    """``limit: Input should be less than or equal to 1000``; never the value, which is foreign text."""
     where = ".".join(str(part) for part in error.get("loc", ())[1:])
     return f"{where}: {error.get('msg', 'it cannot be read')}" if where else str(error.get("msg", ""))
 
@@ -129,3 +131,30 @@ def _mistake(error: Mapping[str, Any]) -> str:
 def _unexpected(task: BackgroundTask | None = None) -> Response:
     problem = ApiProblem(500, "the agent failed to answer", todo="See the agent's log for the error, and report it.")
     return response_of(problem, task=task)
+
+
+class RawSegments:
+    """Routes by the path as it was sent: a percent-encoded slash is part of a name, not a separator.
+
+    Every segment reaches the application in one spelling, percent-encoded; `name_of` is its text.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        raw = scope.get("raw_path")
+        if scope["type"] == "http" and isinstance(raw, bytes):
+            path = raw.partition(b"?")[0].decode("ascii", "replace")
+            scope = {**scope, "path": "/".join(quote(unquote_to_bytes(one), safe="") for one in path.split("/"))}
+        await self._app(scope, receive, send)
+
+
+def name_of(segment: str) -> str:
+    """The name in a segment; of bytes that are no UTF-8, lone surrogates are kept as the decoders keep them."""
+    raw = unquote_to_bytes(segment)
+    try:
+        return raw.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "surrogateescape")
