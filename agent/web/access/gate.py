@@ -17,7 +17,7 @@ from agent.errors import ConfigError
 from agent.values.clock import Clock, system_clock
 from agent.web.access.ambient import TrustedNetworks, certified, client_address, is_from, proxied, trusted_networks
 from agent.web.access.attempts import FailedSignIns
-from agent.web.access.person import NO_ONE, VIEWER, SignedInPerson
+from agent.web.access.person import NO_ONE, VIEWER, AccessRole, SignedInPerson
 from agent.web.access.refusals import AccessRefused
 from agent.web.access.request_checks import cookie_of, own_origins
 from agent.web.access.sessions import FormTokens, SessionStore
@@ -73,6 +73,13 @@ class AccessGate:
         person = proxied(request, self.settings.auth.proxy, self.proxies)
         person = person or certified(request.scope, self.settings.auth.certificates, self.now_s())
         return person or (NO_ONE if self.settings.auth.is_set else VIEWER)
+
+    def still_lets_in(self, request: Request) -> bool:
+        """Whether who sent this request a while ago may look now: not signed out, the token and certificate count."""
+        try:
+            return self.identify(request).may(AccessRole.VIEW)
+        except AccessRefused:
+            return False
 
     def by_token(self, request: Request, token: str, name: str = "") -> tuple[SignedInPerson, str]:
         """The person with a token, and its credential. ``name``: who it claims to be. Raises AccessRefused.

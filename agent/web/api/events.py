@@ -1,7 +1,8 @@
 """Server-Sent Events: each new look, and what began or ended with it. One encoded message is shared by all listeners.
 
 A listener that reads too slowly, or comes when there are enough, is turned away. One that comes back with
-``Last-Event-ID`` gets what it missed, as far as the ring still has it, else the event ``reset``.
+``Last-Event-ID`` gets what it missed, as far as the ring still has it, else the event ``reset``. A stream ends with the
+sign-in that it rests on.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import asyncio
 import json
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import structlog
@@ -20,6 +22,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from agent.documents.journal import plan_rows
+from agent.web.access.gate import AccessGate
 from agent.web.agent_view import AgentView, FinishedLook
 from agent.web.api.problems import ApiProblem
 from agent.web.page.look_documents import LookDocuments, ShownLooks
@@ -39,6 +42,8 @@ _NAMED = 100
 """Findings, or proposals, of one look that have events of their own; the rest is counted."""
 _RETRY_MS = 3_000
 _HEARTBEAT = b": still here\n\n"
+MayListen = Callable[[], bool]
+"""Whether a listener may still look; asked in a thread before each message, as it may read a file."""
 _STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
 
@@ -75,17 +80,17 @@ class EventStream:
         """Open streams."""
         return len(self._listeners)
 
-    async def open(self, last_id: str) -> AsyncIterator[bytes]:
-        """The messages for one listener. Raises the problem of one listener too many."""
+    async def open(self, last_id: str, may_listen: MayListen = lambda: True) -> AsyncIterator[bytes]:
+        """The messages for one listener, for as long as it may listen. Raises the problem of one listener too many."""
         if len(self._listeners) >= LISTENERS:
             raise ApiProblem(503, f"{LISTENERS} streams are open", todo="Close other pages.", retry_after_s=30)
         if self._watching is None:
             documents = await self._shown()
             self._seen = None if documents is None else await run_in_threadpool(self._state, documents)
             self._watching = self._watching or asyncio.create_task(self._watch())
-        return self._messages(last_id)
+        return self._messages(last_id, may_listen)
 
-    async def _messages(self, last_id: str) -> AsyncIterator[bytes]:
+    async def _messages(self, last_id: str, may_listen: MayListen) -> AsyncIterator[bytes]:
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_WAITING + 1)
         self._listeners.add(queue)
         try:
@@ -97,9 +102,8 @@ class EventStream:
                 try:
                     chunk = await asyncio.wait_for(queue.get(), _HEARTBEAT_S)
                 except TimeoutError:
-                    yield _HEARTBEAT
-                    continue
-                if chunk is None:
+                    chunk = _HEARTBEAT
+                if chunk is None or not await run_in_threadpool(may_listen):
                     return
                 yield chunk
         finally:
@@ -222,7 +226,9 @@ def event_routes(stream: EventStream) -> APIRouter:
         With ``Last-Event-ID`` a client that comes back gets what it missed; ``reset`` says that this is not known any
         more, so everything should be read again.
         """
-        messages = await stream.open(request.headers.get("last-event-id", ""))
+        gate: AccessGate | None = getattr(request.state, "gate", None)
+        may_listen = partial(gate.still_lets_in, request) if gate is not None else lambda: True
+        messages = await stream.open(request.headers.get("last-event-id", ""), may_listen)
         headers = {"cache-control": "no-store", "x-content-type-options": "nosniff", "x-accel-buffering": "no"}
         return StreamingResponse(messages, media_type="text/event-stream", headers=headers)
 
