@@ -191,7 +191,7 @@ def _get(agent: NamedAgent, route: str, query: Mapping[str, str]) -> tuple[Any, 
 
 
 def _opener() -> Any:
-    from urllib.request import HTTPRedirectHandler, build_opener
+    from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
 
     class NoRedirects(HTTPRedirectHandler):
         """A redirect is an answer like any other error."""
@@ -199,7 +199,9 @@ def _opener() -> Any:
         def redirect_request(self, *_: object) -> None:
             """None: it is not followed."""
 
-    return build_opener(NoRedirects())
+    return build_opener(
+        NoRedirects(), ProxyHandler({})
+    )  # the token goes to the agent itself, by no proxy of the environment
 
 
 def _read(agent: NamedAgent, response: Any) -> Any:

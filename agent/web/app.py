@@ -56,7 +56,12 @@ LIVE = "/livez"
 STREAM = "/api/v1/events"
 """A stream has no end: it takes no place among the pages, and only bytes that its client does not take end it."""
 _ADDRESSES = 1_024
-_REFUSED_HEADERS = {"cache-control": "no-store", "connection": "close", "retry-after": "1"}
+_REFUSED_HEADERS = {
+    "cache-control": "no-store",
+    "connection": "close",
+    "retry-after": "1",
+    "x-content-type-options": "nosniff",
+}
 
 
 class ServerBounds(NamedTuple):
@@ -140,7 +145,7 @@ class BoundedConnection(H11Protocol):
         """Answer what is no request of HTTP, then hang up."""
         body = problem_bytes(AccessRefused(400, msg.rstrip(".")))
         headers = [("content-type", PROBLEM_TYPE), ("content-length", str(len(body))), ("connection", "close")]
-        answer = h11.Response(status_code=400, headers=[*headers, ("cache-control", "no-store")], reason=b"Bad Request")
+        answer = h11.Response(status_code=400, headers=[*headers, *_HEADERS.items()], reason=b"Bad Request")
         for event in (answer, h11.Data(data=body), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()

@@ -49,6 +49,7 @@ REFUSED: list[tuple[str, str, int]] = [
 def problem_of(answer: Answer, status: int) -> dict[str, object]:
     """The problem, whose members are those of RFC 9457."""
     assert (answer.status, answer.headers.get("content-type")) == (status, "application/problem+json"), answer.raw
+    assert (answer.headers["x-content-type-options"], answer.headers["cache-control"]) == ("nosniff", "no-store")
     problem: dict[str, object] = json.loads(answer.text)
     assert problem["status"] == status
     assert problem["type"]

@@ -231,6 +231,18 @@ def test_a_token_of_the_environment_is_sent(
     assert handler.seen[0][1] == "Bearer from-the-environment"
 
 
+@pytest.mark.parametrize("variable", ["http_proxy", "HTTP_PROXY", "all_proxy"])
+def test_no_proxy_of_the_environment_sees_the_token(
+    here: Run, agent: WebServer, redirecting: tuple[str, type[Recorder]], monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, redirecting[0])
+    monkeypatch.setenv(agent_api.TOKEN_VARIABLE, "canary-4711")
+    assert here("--agent", f"http://{agent.address}", "racks", "-o", "json").exit_code == 0
+    assert redirecting[1].seen == []
+
+
 def test_a_partial_look_of_the_agent_ends_with_5_and_names_what_is_missing(here: Run) -> None:
     cycle = cycle_of(a_cluster().at())
     gap = Gap(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, "broker 2", "no answer in 5000 ms")
