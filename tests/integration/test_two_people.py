@@ -50,7 +50,7 @@ class TwoPeople:
 
 @pytest.fixture
 def people(demo_cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[TwoPeople]:
-    name = f"two-{uuid4().hex[:8]}"
+    name, prefix = f"crowded-{uuid4().hex[:8]}", f"two-{uuid4().hex[:8]}"
     tokens, file, key, config = {}, tmp_path / "tokens.yaml", tmp_path / "key", tmp_path / "rackwise.yaml"
     roles = {"vic": AccessRole.VIEW, "ann": AccessRole.APPROVE, "bob": AccessRole.APPROVE}
     for who, role in roles.items():
@@ -61,7 +61,7 @@ def people(demo_cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[TwoPeople]
     settings = {
         "mode": "execute", "poll.interval": "1s", "plan.interval": "2s", "racks.stable_for": "1s",
         "racks.stable_polls": 1, "http.port": 0, "http.auth.tokens_file": str(file), "log.format": "json",
-        "execute.journal_key_file": str(key), "topics.prefix": name, "approve.triggers": False,
+        "execute.journal_key_file": str(key), "topics.prefix": prefix, "approve.triggers": False,
         "approve.second_person": True, "probing.enabled": False, "execute.include_topics": [name],
         "execute.cooldown": "0s", "execute.payback_days": "none",
     }  # fmt: skip
@@ -72,10 +72,10 @@ def people(demo_cluster: EmbeddedCluster, tmp_path: Path) -> Iterator[TwoPeople]
     process = Running(demo_cluster, config, tmp_path / "agent.log")
     try:
         wait_for(lambda: process.events("leading") and process.events("listening"), 120)
-        yield TwoPeople(process, name, tokens, name)
+        yield TwoPeople(process, name, tokens, prefix)
     finally:
         process.end(signal.SIGTERM)
-        own = [one for one in admin.list_topics(timeout=30).topics if one.startswith(name)]
+        own = [one for one in admin.list_topics(timeout=30).topics if one == name or one.startswith(f"{prefix}.")]
         for removed in admin.delete_topics(own, operation_timeout=30).values():
             removed.result(60)
 
