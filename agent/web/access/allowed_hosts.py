@@ -11,7 +11,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agent.web.access.refusals import AccessRefused, refusal_answer
 
-_HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _HOST = re.compile(r"(\[(?P<bracketed>[0-9a-f:.]+)\]|(?P<plain>[^\[\]:@/\s]*))(:[0-9]*)?")
 """A host with or without a port; nothing may follow either."""
 
@@ -27,7 +26,7 @@ class AllowedHosts:
         """Pass the request on, or refuse it."""
         if scope["type"] == "http" and not self._knows(Headers(scope=scope).getlist("host")):
             what, todo = "the Host header names an unknown host", "Add it to http.allowed_hosts, or use the address."
-            refused = AccessRefused(421, what, todo=todo, headers=_HEADERS)
+            refused = AccessRefused(421, what, todo=todo)
             await refusal_answer(Request(scope), refused)(scope, receive, send)
             return
         await self._app(scope, receive, send)

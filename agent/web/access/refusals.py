@@ -17,7 +17,7 @@ from config.foreign_text import safe_text
 API = "/api/"
 _MOST_TEXT = 500
 PROBLEM_TYPE = "application/problem+json"
-_FAILED = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+_HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 
 class AccessRefused(HTTPException):
@@ -55,7 +55,7 @@ def is_for_browser(request: Request) -> bool:
 
 def refusal_answer(request: Request, refused: AccessRefused) -> Response:
     """The answer to a refused request."""
-    headers = {**(refused.headers or {})}
+    headers = {**_HEADERS, **(refused.headers or {})}
     status = refused.status_code
     if status == HTTPStatus.UNAUTHORIZED:
         headers["www-authenticate"] = 'Bearer realm="rackwise"'
@@ -83,4 +83,4 @@ def problem_bytes(refused: AccessRefused) -> bytes:
 def failed(request: Request, _error: Exception) -> Response:
     """The handler of an error that no route expects; the server logs it."""
     todo = "See the agent's log for the error, and report it."
-    return refusal_answer(request, AccessRefused(500, "the agent failed to answer", todo=todo, headers=_FAILED))
+    return refusal_answer(request, AccessRefused(500, "the agent failed to answer", todo=todo))
