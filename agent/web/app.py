@@ -56,12 +56,7 @@ LIVE = "/livez"
 STREAM = "/api/v1/events"
 """A stream has no end: it takes no place among the pages, and only bytes that its client does not take end it."""
 _ADDRESSES = 1_024
-_REFUSED_HEADERS = {
-    "cache-control": "no-store",
-    "connection": "close",
-    "retry-after": "1",
-    "x-content-type-options": "nosniff",
-}
+_REFUSED_HEADERS = {"connection": "close", "retry-after": "1"}
 
 
 class ServerBounds(NamedTuple):

@@ -1,8 +1,7 @@
 """Server-Sent Events: each new look, and what began or ended with it. One encoded message is shared by all listeners.
 
 A listener that reads too slowly, or comes when there are enough, is turned away. One that comes back with
-``Last-Event-ID`` gets what it missed, as far as the ring still has it, else the event ``reset``. A stream ends with the
-sign-in that it rests on.
+``Last-Event-ID`` gets what it missed, as far as the ring still has it, else the event ``reset``.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from starlette.responses import StreamingResponse
 
 from agent.documents.journal import plan_rows
 from agent.web.access.gate import AccessGate
+from agent.web.access.person import AccessRole
 from agent.web.agent_view import AgentView, FinishedLook
 from agent.web.api.problems import ApiProblem
 from agent.web.page.look_documents import LookDocuments, ShownLooks
@@ -33,7 +33,7 @@ LISTENERS = 100
 _POLL_S = 0.5
 _HEARTBEAT_S = 10.0
 _LIFETIME_S = 900.0
-"""A stream ends after this long: the browser asks again at once, and access is checked again."""
+"""A stream ends after this long: the browser asks again at once."""
 _RING = 512
 """Messages that a listener which comes back may have missed."""
 _WAITING = 64
@@ -42,8 +42,6 @@ _NAMED = 100
 """Findings, or proposals, of one look that have events of their own; the rest is counted."""
 _RETRY_MS = 3_000
 _HEARTBEAT = b": still here\n\n"
-MayListen = Callable[[], bool]
-"""Whether a listener may still look; asked in a thread before each message, as it may read a file."""
 _STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}
 
 
@@ -80,8 +78,8 @@ class EventStream:
         """Open streams."""
         return len(self._listeners)
 
-    async def open(self, last_id: str, may_listen: MayListen = lambda: True) -> AsyncIterator[bytes]:
-        """The messages for one listener, for as long as it may listen. Raises the problem of one listener too many."""
+    async def open(self, last_id: str, may_listen: Callable[[], bool] = lambda: True) -> AsyncIterator[bytes]:
+        """The messages for one listener, as long as it may listen. Raises the problem of one listener too many."""
         if len(self._listeners) >= LISTENERS:
             raise ApiProblem(503, f"{LISTENERS} streams are open", todo="Close other pages.", retry_after_s=30)
         if self._watching is None:
@@ -90,20 +88,25 @@ class EventStream:
             self._watching = self._watching or asyncio.create_task(self._watch())
         return self._messages(last_id, may_listen)
 
-    async def _messages(self, last_id: str, may_listen: MayListen) -> AsyncIterator[bytes]:
+    async def _messages(self, last_id: str, may_listen: Callable[[], bool]) -> AsyncIterator[bytes]:
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_WAITING + 1)
         self._listeners.add(queue)
         try:
             yield f"retry: {_RETRY_MS}\n\n".encode()
             for body in self._missed(last_id, await self._shown()):
                 yield body
-            until = asyncio.get_running_loop().time() + _LIFETIME_S
-            while asyncio.get_running_loop().time() < until:
+            now_s = asyncio.get_running_loop().time
+            until, check_at = now_s() + _LIFETIME_S, now_s() + _HEARTBEAT_S
+            while now_s() < until:
                 try:
                     chunk = await asyncio.wait_for(queue.get(), _HEARTBEAT_S)
                 except TimeoutError:
                     chunk = _HEARTBEAT
-                if chunk is None or not await run_in_threadpool(may_listen):
+                if now_s() >= check_at:
+                    if not await run_in_threadpool(may_listen):  # it may read a file
+                        return
+                    check_at = now_s() + _HEARTBEAT_S
+                if chunk is None:
                     return
                 yield chunk
         finally:
@@ -227,7 +230,7 @@ def event_routes(stream: EventStream) -> APIRouter:
         more, so everything should be read again.
         """
         gate: AccessGate | None = getattr(request.state, "gate", None)
-        may_listen = partial(gate.still_lets_in, request) if gate is not None else lambda: True
+        may_listen = (lambda: True) if gate is None else partial(gate.may_still, request, AccessRole.VIEW)
         messages = await stream.open(request.headers.get("last-event-id", ""), may_listen)
         headers = {"cache-control": "no-store", "x-content-type-options": "nosniff", "x-accel-buffering": "no"}
         return StreamingResponse(messages, media_type="text/event-stream", headers=headers)

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -23,7 +22,6 @@ from agent.web.page.look_documents import shown_looks
 from tests.builders import an_observation
 from tests.cli.documents import a_cluster
 from tests.observe.live import wait_for
-from tests.web.access.site import FORM, site
 from tests.web.api.agents import cycle_of, state_of, view_of
 from tests.web.api.servers import GENEROUS, server_of
 
@@ -61,9 +59,8 @@ def parsed(lines: Iterator[str]) -> Iterator[Event]:
 
 
 @contextmanager
-def listening(server: WebServer, last: str | None = None, token: str | None = None) -> Iterator[Iterator[Event]]:
+def listening(server: WebServer, last: str | None = None) -> Iterator[Iterator[Event]]:
     headers = {} if last is None else {"last-event-id": last}
-    headers |= {} if token is None else {"authorization": f"Bearer {token}"}
     url = f"http://{server.address}/api/v1/events"
     with httpx.stream("GET", url, headers=headers, timeout=20) as answer:
         assert answer.status_code == 200
@@ -228,34 +225,6 @@ def test_a_stream_ends_by_itself_so_that_access_is_checked_again(monkeypatch: py
     monkeypatch.setattr(events, "_HEARTBEAT_S", 0.1)
     with server_of(ShownAgent().view) as server, listening(server) as stream:
         assert [name for name, _, _ in stream] == ["look"]
-
-
-@pytest.mark.parametrize("ended", ["signed out", "token taken back", "file of tokens gone"])
-def test_a_stream_ends_with_the_sign_in_that_it_rests_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: str
-) -> None:
-    monkeypatch.setattr(events, "_HEARTBEAT_S", 0.2)
-    agent, file = ShownAgent(), tmp_path / "tokens.yaml"
-    with site(tmp_path, view=agent.view) as here:
-        vic = here.signed_in("vic")
-        given = {"cookie": vic.cookie} if ended == "signed out" else here.bearer("vic")
-        with (
-            httpx.stream("GET", f"http://{here.server.address}/api/v1/events", headers=given, timeout=20) as of_vic,
-            listening(here.server, token=here.tokens["ann"]) as of_ann,
-        ):
-            stream = parsed(of_vic.iter_lines())
-            assert next(stream)[2]["cycle"] == next(of_ann)[2]["cycle"] == 1
-            if ended == "signed out":
-                out = {"Cookie": vic.cookie, "X-CSRF-Token": vic.csrf, "Content-Type": FORM}
-                assert here.ask("POST", "/sign-out", out).status == 303
-            elif ended == "token taken back":
-                file.write_text("".join(line for line in file.read_text().splitlines(True) if '"vic"' not in line))
-            else:
-                file.unlink()
-            agent.cycle = SECOND
-            assert list(stream) == [], "nothing is sent any more"
-            if ended != "file of tokens gone":
-                assert next(of_ann)[2]["cycle"] == 2, "the others go on"
 
 
 def test_fifty_tabs_cost_little_of_a_core() -> None:
