@@ -133,6 +133,7 @@ def make_api(
         generate_unique_id_function=lambda route: route.name,
         docs_url=None,
         redoc_url=None,
+        redirect_slashes=False,
         dependencies=[Depends(may_view)],
         responses=EVERYWHERE,
         separate_input_output_schemas=False,

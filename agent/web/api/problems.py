@@ -16,9 +16,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from typing_extensions import TypedDict
 
 from agent.errors import RackwiseError, RetryableFailure
+from config.foreign_text import safe_text
 
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 CONTENT_TYPE = "application/problem+json"
+_MOST_NAME, _MOST_MISTAKES = 100, 10
 _TODO = {
     404: "List the routes: GET /api/v1/openapi.json",
     405: "Use one of the methods that the Allow header names.",
@@ -108,12 +110,16 @@ def answer_problems(app: FastAPI) -> None:
     def of_http(_request: Request, error: Exception) -> Response:
         if not isinstance(error, HTTPException):
             return _unexpected()
+        if error.status_code == HTTPStatus.BAD_REQUEST:  # FastAPI's own word for a body that its parser gives up on
+            return response_of(_no_json())
         detail = str(error.detail) if error.status_code != 404 else "there is no such route"
         return response_of(ApiProblem(error.status_code, detail, todo=_TODO.get(error.status_code, "")), error.headers)
 
     def of_values(_request: Request, error: Exception) -> Response:
         mistakes = error.errors() if isinstance(error, RequestValidationError) else ()
-        detail = "; ".join(_mistake(one) for one in mistakes) or "a value cannot be read"
+        if any(one.get("type") == "json_invalid" for one in mistakes):
+            return response_of(_no_json())
+        detail = "; ".join(_mistake(one) for one in mistakes[:_MOST_MISTAKES]) or "a value cannot be read"
         return response_of(ApiProblem(422, detail, todo="See the parameters: GET /api/v1/openapi.json"))
 
     app.add_exception_handler(ApiProblem, of_api)
@@ -124,8 +130,12 @@ def answer_problems(app: FastAPI) -> None:
 
 def _mistake(error: Mapping[str, Any]) -> str:
     """``limit: Input should be less than or equal to 1000``; never the value, which is foreign text."""
-    where = ".".join(str(part) for part in error.get("loc", ())[1:])
+    where = safe_text(".".join(str(part) for part in error.get("loc", ())[1:]), _MOST_NAME)
     return f"{where}: {error.get('msg', 'it cannot be read')}" if where else str(error.get("msg", ""))
+
+
+def _no_json() -> ApiProblem:
+    return ApiProblem(422, "the body is no JSON", todo="Send a JSON object with the fields of the command.")
 
 
 def _unexpected(task: BackgroundTask | None = None) -> Response:
