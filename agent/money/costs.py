@@ -111,23 +111,21 @@ class _RackReader(NamedTuple):
 class _ReplicaRoutes:
     """Routes of the partitions with one leader and the same replicas; many partitions share them."""
 
-    __slots__ = ("_racks", "_reads", "_state", "copies", "leader_rack")
+    __slots__ = ("_racks", "_state", "copies", "leader_rack", "reads")
 
     def __init__(self, state: PartitionState | None, racks: Racks) -> None:
         """``state``: any of these partitions; None for one that is not shown."""
         self._state, self._racks = state, racks
-        self._reads: dict[_RackReader, tuple[RackRoute | None, bool]] = {}
+        self.reads: dict[_RackReader, tuple[RackRoute | None, bool]] = {}
+        """Reader -> what `read` found of it before."""
         self.leader_rack = None if state is None or state.leader is None else racks.get(state.leader)
         self.copies = () if state is None else (*copy_routes(state, racks),)
 
     def read(self, reader: _RackReader) -> tuple[RackRoute | None, bool]:
         """(the route of its read, whether a rack-aware selector would shorten it)."""
-        found = self._reads.get(reader)
-        if found is None:
-            route = read_route(self._state, reader.rack, self._racks, serves=reader.is_served)
-            nearest = read_route(self._state, reader.rack, self._racks, serves=True)
-            unserved = route is not None and reader.is_served is False and nearest != route
-            found = self._reads[reader] = route, unserved
+        route = read_route(self._state, reader.rack, self._racks, serves=reader.is_served)
+        nearest = read_route(self._state, reader.rack, self._racks, serves=True)
+        found = self.reads[reader] = route, route is not None and reader.is_served is False and nearest != route
         return found
 
 
@@ -168,24 +166,28 @@ class _Ledger:
         total, sums = TrafficSum(), dict[tuple[str, str | None], TrafficSum]()
         weighed, hidden = self._snapshot.weighed.groups.get(group.id, {}), False
         for rack, partitions in _by_reader(group, members):
-            reader = self._reader(rack)
+            reader = self._readers.get(rack) or self._reader(rack)
             for partition in partitions:
                 if partition is None:
                     total.add(None, None)
                     hidden = True
                     continue
                 topic, number = partition
-                routes, rate = self._topic_routes(topic).get(number) or self._without_state(partition)
+                of_topic = self._placed.get(topic)
+                if of_topic is None:
+                    of_topic = self._topic_routes(topic)
+                routes, rate = of_topic.get(number) or self._without_state(partition)
                 if weighed:
                     rate = weighed.get(partition, rate)
-                route, is_unserved = routes.read(reader)
+                route, is_unserved = routes.reads.get(reader) or routes.read(reader)
                 total.add(route, rate)
                 if is_unserved:
                     self._unserved.add(route, rate)
                 key = topic, reader.rack
-                if key not in sums:
-                    sums[key] = TrafficSum()
-                sums[key].add(route, rate)
+                sum_ = sums.get(key)
+                if sum_ is None:
+                    sum_ = sums[key] = TrafficSum()
+                sum_.add(route, rate)
         for (topic, name), sum_ in sums.items():
             self._readings.setdefault(topic, []).append((group.id, name, sum_))
         if hidden:
@@ -193,25 +195,20 @@ class _Ledger:
         return total.traffic()
 
     def _reader(self, rack: Rack) -> _RackReader:
-        found = self._readers.get(rack)
-        if found is None:
-            by_locators = bool(self._snapshot.rack_locators)
-            serves = self._bits.serves((rack,)) if by_locators else self._bits.selector_is_rack_aware
-            found = _RackReader(rack.name if rack.state is RackState.KNOWN else None, serves)
-            self._readers[rack] = found
+        by_locators = bool(self._snapshot.rack_locators)
+        serves = self._bits.serves((rack,)) if by_locators else self._bits.selector_is_rack_aware
+        found = self._readers[rack] = _RackReader(rack.name if rack.state is RackState.KNOWN else None, serves)
         return found
 
     def _topic_routes(self, topic: str) -> dict[int, tuple[_ReplicaRoutes, float | None]]:
-        found = self._placed.get(topic)
-        if found is None:
-            state, rates, found = self._snapshot.topics.get(topic), self._snapshot.bytes_per_s, {}
-            for partition in () if state is None else state.partitions:
-                same = partition[1:]
-                routes = self._routes.get(same)
-                if routes is None:
-                    routes = self._routes[same] = _ReplicaRoutes(partition, self._racks)
-                found[partition.id.partition] = routes, rates.get(partition.id)
-            self._placed[topic] = found
+        state, rates = self._snapshot.topics.get(topic), self._snapshot.bytes_per_s
+        found = self._placed[topic] = dict[int, tuple[_ReplicaRoutes, float | None]]()
+        for partition in () if state is None else state.partitions:
+            same = partition[1:]
+            routes = self._routes.get(same)
+            if routes is None:
+                routes = self._routes[same] = _ReplicaRoutes(partition, self._racks)
+            found[partition[0][1]] = routes, rates.get(partition[0])
         return found
 
     def _without_state(self, partition: TopicPartition) -> tuple[_ReplicaRoutes, float | None]:
@@ -226,7 +223,7 @@ class _Ledger:
 
     def _topic(self, topic: TopicState, no_groups: CrossRackTraffic) -> TopicCost:
         copies, leaders, rates = TrafficSum(), dict[str | None, int](), list[float | None]()
-        for routes, rate in self._topic_routes(topic.name).values():
+        for routes, rate in (self._placed.get(topic.name) or self._topic_routes(topic.name)).values():
             rates.append(rate)
             leaders[routes.leader_rack] = leaders.get(routes.leader_rack, 0) + 1
             for route in routes.copies:

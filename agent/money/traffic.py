@@ -72,7 +72,7 @@ class TrafficSum:
     __slots__ = ("_flows", "_open", "_unbounded", "_unknown", "parts")
 
     def __init__(self) -> None:
-        self._flows: dict[RackRoute, float] = {}
+        self._flows: dict[RackRoute, float] | None = None  # most sums of a large cluster have none
         self._unknown = self._unbounded = 0
         self._open = 0.0
         self.parts = 0
@@ -86,6 +86,8 @@ class TrafficSum:
             if source == target or rate == 0.0:
                 return
             if rate is not None:
+                if self._flows is None:
+                    self._flows = {}
                 self._flows[route] = self._flows.get(route, 0.0) + rate
                 return
         elif rate == 0.0:
@@ -96,7 +98,7 @@ class TrafficSum:
 
     def traffic(self) -> CrossRackTraffic:
         """The sum so far."""
-        flows = {(route.source, route.target): rate for route, rate in sorted(self._flows.items())}
+        flows = {(*route,): rate for route, rate in sorted(self._flows.items())} if self._flows else NO_TRAFFIC.flows
         return CrossRackTraffic(flows, self.parts, self._unknown, self._open, self._unbounded)
 
 
