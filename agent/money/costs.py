@@ -6,6 +6,7 @@ the inbound rate unless weights of the pipeline differ. Every read, copy and mis
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -163,7 +164,7 @@ class _Ledger:
         """Reads of a group, or of these members; None where they are not visible."""
         if isinstance(group, OtherGroup):
             return None
-        total, sums = TrafficSum(), dict[tuple[str, str | None], TrafficSum]()
+        total, sums = TrafficSum(), defaultdict[tuple[str, str | None], TrafficSum](TrafficSum)
         weighed, hidden = self._snapshot.weighed.groups.get(group.id, {}), False
         for rack, partitions in _by_reader(group, members):
             reader = self._readers.get(rack) or self._reader(rack)
@@ -183,11 +184,7 @@ class _Ledger:
                 total.add(route, rate)
                 if is_unserved:
                     self._unserved.add(route, rate)
-                key = topic, reader.rack
-                sum_ = sums.get(key)
-                if sum_ is None:
-                    sum_ = sums[key] = TrafficSum()
-                sum_.add(route, rate)
+                sums[topic, reader.rack].add(route, rate)
         for (topic, name), sum_ in sums.items():
             self._readings.setdefault(topic, []).append((group.id, name, sum_))
         if hidden:
@@ -229,9 +226,7 @@ class _Ledger:
             for route in routes.copies:
                 copies.add(route, rate)
         sums = self._readings.get(topic.name, ())
-        readings = [
-            GroupTopicTraffic(group, rack, reads.parts, reads.traffic()) for group, rack, reads in sums
-        ]
+        readings = [GroupTopicTraffic(group, rack, reads.parts, reads.traffic()) for group, rack, reads in sums]
         return TopicCost(
             in_bytes_per_s=_known(rates),
             in_unknown=rates.count(None),

@@ -1,4 +1,4 @@
-"""Costs of random clusters, bit for bit against a reference that asks for the route of every read and copy by itself."""
+"""Costs of random clusters, bit for bit against a reference that asks for the route of every read and copy."""
 
 from __future__ import annotations
 
@@ -206,7 +206,9 @@ def test_every_figure_is_that_of_the_reference(seed: int) -> None:
             key: (of.parts, of) for key, of in reads.items()
         }
         assert len(topic.readings) == len(reads)
-        assert [*topic.readings] == sorted(topic.readings, key=lambda row: (row.group, row.rack is None, row.rack or ""))
+        assert [*topic.readings] == sorted(
+            topic.readings, key=lambda row: (row.group, row.rack is None, row.rack or "")
+        )
         assert topic.in_bytes_per_s == (round(sum(known), 3) if known else None)
         assert topic.in_unknown == len(rates) - len(known)
         assert topic.leaders == {rack: leaders.count(rack) for rack in leaders}
