@@ -21,7 +21,7 @@ from agent.values.garbage_collector import collect_seldom
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation
-from agent.values.snapshot import TaskRole
+from agent.values.snapshot import ConsumerGroup, TaskRole
 from agent.web.app import WebServer, make_app
 from agent.web.loop_state import LoopState
 from agent.web.metrics import RackwiseCollector, SeriesCaps
@@ -123,7 +123,7 @@ def crowded(number: int) -> Cycle:
         name: (a_copy(name, TaskId(name, 0)), a_copy(name, role=TaskRole.WARMUP, caught_up=True)) for name in names
     }
     assessments = {name: Assessment(group_id=name, current=(one,), optimal=(one,)) for name in names}
-    a_group = next(iter(CYCLE.snapshot.groups.values()))
+    a_group = next(one for one in CYCLE.snapshot.groups.values() if isinstance(one, ConsumerGroup))
     groups = {name: a_group._replace(id=name, members=()) for name in names}
     return replace(
         CYCLE,
