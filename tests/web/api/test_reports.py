@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from agent.web.api import reports
+from agent.web.api import routes_work
 from tests.web.api.agents import view_of
 from tests.web.api.servers import client_of
 from tests.web.api.test_api import CYCLE
@@ -56,6 +56,6 @@ def test_nothing_else_is_sent(client: httpx.Client, name: str) -> None:
 
 
 def test_a_report_that_is_too_large_is_not_sent(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reports, "MOST_BYTES", 10)
+    monkeypatch.setattr(routes_work, "MOST_BYTES", 10)
     answer = client.get("/api/v1/reports/week.html")
     assert (answer.status_code, answer.headers["content-type"]) == (413, "application/problem+json")
