@@ -71,7 +71,7 @@ def passes_thresholds(gained: float, total: float, limits: Limits, bytes_per_s: 
 
 
 def worth_bytes(bytes_per_s: float, total: float, limits: Limits) -> bool:
-    """The same for a gain of ``total``, both bytes per second; ``min_gain_share`` is then a share of the bytes."""
+    """The same for a gain of ``total``, both bytes per second; ``gain.min_share`` is then a share of the bytes."""
     return bytes_per_s >= max(LEAST_GAIN, limits.gain.min_share * total, limits.gain.min_bytes_per_s)
 
 

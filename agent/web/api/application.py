@@ -1,4 +1,4 @@
-"""The application below ``/api/v1``: routes, their common dependency, errors, and fields from their docstrings."""
+"""The application below ``/api/v1`` and its OpenAPI document: routes, errors, and fields from their docstrings."""
 
 from __future__ import annotations
 
