@@ -14,7 +14,7 @@ import net.jqwik.api.constraints.IntRange;
 import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
 
 /** What holds for every tiny group, by trying all its assignments. */
-class TinyGroupProperties {
+class TinyGroupsTest {
 
     private static final String SEED = "848";
 
