@@ -43,13 +43,13 @@ USER 10001:10001
 WORKDIR /tmp
 EXPOSE 9464
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
-  CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:9464/livez', timeout=2)"]
+  CMD ["python", "-m", "agent.web.health_probe"]
 ENTRYPOINT ["rackwise"]
 CMD ["run"]
 
 # Spark on this one machine, with its connectors; `docker run IMAGE report --out ...` and so on.
 FROM agent AS pipeline
-USER root
+USER 0:0
 COPY requirements-spark.lock /build/
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends openjdk-17-jre-headless maven procps \
@@ -66,7 +66,7 @@ CMD ["--help"]
 
 # Real consumer groups and a real Kafka Streams application; its jars and classes are made while building.
 FROM agent AS workload
-USER root
+USER 0:0
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends openjdk-17-jdk-headless maven \
  && rm -rf /var/lib/apt/lists/*

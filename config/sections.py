@@ -281,6 +281,10 @@ class MetricsSettings(BaseModel):
     """Groups with series of their own, the largest first; the others are summed up as ``other``."""
     top_tasks: Annotated[int, Field(ge=0)] = 1_000
     """Task copies with series of their own, those with the highest lag first."""
+    consumer_lag: Literal["none", "group", "topic", "partition"] = "none"
+    """How finely consumer lag is exported under the names of kafka-lag-exporter; ``none``: not at all."""
+    top_lags: Annotated[int, Field(ge=0)] = 500
+    """Groups, topics of groups, and partitions of groups with such series, each those with the highest lag first."""
 
 
 class LogSettings(BaseModel):

@@ -23,7 +23,7 @@ from agent.act.lead.leadership_term import CommandBacklog, LeadershipPort, Leade
 from agent.act.reassign.reassignment_executor import ReassignmentExecutor
 from agent.act.rebalance.trigger import RebalanceTrigger
 from agent.errors import ACTING, FatalFailure, JournalUnavailable, RackwiseError, thread
-from agent.execute.commands.apply import apply_commands, replay_undelivered, stops_something
+from agent.execute.commands.apply import CommandEffects, apply_commands, replay_undelivered, stops_something
 from agent.execute.commands.command_context import ExpectedVerdict
 from agent.execute.commands.identity import OperatorKeys
 from agent.execute.probing.check import next_look_ms
@@ -370,7 +370,7 @@ class ExecuteMode:
     def _may(self, journal: JournalPort, backlog: CommandBacklog) -> BatchPermission:
         if not self._leadership.may_act():
             return BatchPermission(begin=False, sentence="it is not certain that this agent leads")
-        if (why := self._unanswered(backlog)) is not None:
+        if (why := self._unanswered(backlog, batch=True)) is not None:
             return BatchPermission(begin=False, sentence=why)
         view, now_ms = journal.view(), self._clock().wall_ms
         if self._seen is not view:  # read once for each thing that is written, not once for each look
@@ -390,8 +390,8 @@ class ExecuteMode:
             time.sleep(0 if more else _TICK_S / 10)
         return why
 
-    def _unanswered(self, backlog: CommandBacklog) -> str | None:
-        return backlog.why_not(self._leadership.inbox())
+    def _unanswered(self, backlog: CommandBacklog, *, batch: bool = False) -> str | None:
+        return backlog.why_not(self._leadership.inbox(), batch=batch)
 
     def _racks(self) -> Mapping[int, str | None] | None:
         """Broker that is up -> its rack, by the last look; None before the first."""
@@ -416,17 +416,17 @@ class ExecuteMode:
         inbox = self._leadership.inbox()
         if inbox is None:
             return False
-        view = term.journal.view()
-        waiting = inbox.read(view)
+        waiting = inbox.read(term.journal.view())
         full = len(waiting) >= MOST_AT_ONCE
         self._notices.log_problem(inbox.problem())
         term.backlog.reads(inbox, unanswered=stops_something(waiting), some=bool(waiting))
-        term.backlog.answered(inbox, unanswered=self._apply(term, waiting, view, full=full), full=full)
+        effects = self._apply(term, waiting, full=full)
+        term.backlog.answered(inbox, unanswered=effects.unanswered, holds_plans=effects.holds_plans, full=full)
         return full
 
-    def _apply(self, term: LeadershipTerm, waiting: Sequence[InboxCommand], view: JournalState, *, full: bool) -> bool:
-        """Whether something that stops waits for the first planning."""
-        now_ms, witnesses = self._clock().wall_ms, self._witnesses
+    def _apply(self, term: LeadershipTerm, waiting: Sequence[InboxCommand], *, full: bool) -> CommandEffects:
+        """Write and pass on what they come to."""
+        view, now_ms, witnesses = term.journal.view(), self._clock().wall_ms, self._witnesses
         proven = partial(apply_commands, people=self._people, witnesses=witnesses, full=full)
         effects = proven(waiting, view, self._standing, self._limits, now_ms, self._foresee, self._begins)
         if effects.writes:
@@ -435,7 +435,7 @@ class ExecuteMode:
         term.pass_on(effects.words)
         if effects.look_now:
             self.look_now()
-        return effects.unanswered
+        return effects
 
     def _foresee(self, proposal: Proposal, view: JournalState) -> ExpectedVerdict | None:
         """The guard's verdict on a proposal by the last look, with this journal."""

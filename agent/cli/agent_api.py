@@ -89,7 +89,7 @@ def document(route: str, **query: str) -> Any:
 def answer(route: str, **query: str) -> tuple[Any, AgentLookDocument]:
     """The document of a route, of a list all its rows, with what is true of the look that it is of."""
     for _ in range(_TRIES):
-        found, cycle = _whole(route, query)
+        found, cycle, _ = _whole(route, query)
         look = cast("AgentLookDocument", document("/look"))
         if cycle in ("", str(look["cycle"])):
             break
@@ -97,21 +97,28 @@ def answer(route: str, **query: str) -> tuple[Any, AgentLookDocument]:
 
 
 def rows(route: str, **query: str) -> list[Any]:
-    """All rows of a list."""
-    return cast("list[Any]", _whole(route, query)[0])
+    """All rows of a list. Raises GaveUp for another answer, which is never taken for a list without rows."""
+    found, _, of_pages = _whole(route, query)
+    if not of_pages or not all(isinstance(row, dict) for row in found):
+        raise GaveUp(
+            f"The answer of {_agent().url} is no list of objects", todo="Check that the URL is that of an agent."
+        )
+    return cast("list[Any]", found)
 
 
-def _whole(route: str, query: Mapping[str, str]) -> tuple[Any, str]:
-    """A document, or all rows of a list from its pages; and the number of its cycle."""
+def _whole(route: str, query: Mapping[str, str]) -> tuple[Any, str, bool]:
+    """A document, or all rows of a list from its pages; the number of its cycle; and whether it came in pages."""
     agent, found = _agent(), []
     asked = dict(query)
     for _ in range(_MOST_PAGES):
         page, cycle = _get(agent, route, asked)
         if not (isinstance(page, dict) and {"items", "next", "total"} == page.keys()):
-            return page, cycle
+            return page, cycle, False
         found += page["items"]
         if page["next"] is None:
-            return found, cycle
+            return found, cycle, True
+        if not page["items"]:
+            break
         asked = {**query, "limit": str(_PAGE), "cursor": page["next"]}
     raise GaveUp(f"{agent.url} answers with a list that does not end", todo="Check that the URL is that of an agent.")
 
@@ -191,7 +198,7 @@ def _get(agent: NamedAgent, route: str, query: Mapping[str, str]) -> tuple[Any, 
 
 
 def _opener() -> Any:
-    from urllib.request import HTTPRedirectHandler, build_opener
+    from urllib.request import HTTPRedirectHandler, ProxyHandler, build_opener
 
     class NoRedirects(HTTPRedirectHandler):
         """A redirect is an answer like any other error."""
@@ -199,7 +206,7 @@ def _opener() -> Any:
         def redirect_request(self, *_: object) -> None:
             """None: it is not followed."""
 
-    return build_opener(NoRedirects())
+    return build_opener(NoRedirects(), ProxyHandler({}))  # a proxy of the environment would get the token
 
 
 def _read(agent: NamedAgent, response: Any) -> Any:

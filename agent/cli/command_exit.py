@@ -47,7 +47,8 @@ def run(arguments: list[str], *, debug: bool, interruptible: bool) -> int:
         elif isinstance(error, BrokenPipeError) and _wrote(error):
             code = CUT_OFF
         else:
-            code = _tell(_usage(error) or _unwritten(error) or _unread(error) or as_rackwise_error(error), debug=debug)
+            ours = _usage(error) or _unwritten(error) or _unanswered(error) or _unread(error)
+            code = _tell(ours or as_rackwise_error(error), debug=debug)
     let_go(sys.stdout)
     let_go(sys.stderr)
     return code
@@ -114,6 +115,20 @@ def _unread(error: Exception) -> BadInput | None:
         return None
     todo = "Use the rackwise that wrote it, or a newer one."
     return BadInput("A record of the journal cannot be read", why=str(error), todo=todo)
+
+
+def _unanswered(error: Exception) -> GaveUp | None:
+    """The error for an agent's answer that has another form than its documents; None where no agent was asked."""
+    from agent.cli.agent_api import named_agent
+
+    agent = named_agent()
+    if agent is None or not isinstance(error, (LookupError, TypeError, ValueError, AttributeError)):
+        return None
+    return GaveUp(
+        f"The answer of {agent.url} cannot be read",
+        why=f"it has not the form of this version's documents ({type(error).__name__}: {error})",
+        todo="Check that the URL is that of an agent, and that its version is the one of this command.",
+    )
 
 
 def _unwritten(error: Exception) -> RackwiseError | None:

@@ -249,7 +249,12 @@ def agent_server(loaded: LoadedSettings, agent: AgentDaemon) -> WebServer:
         system_clock,
         fresh_ms=_FRESH_LOOKS * settings.poll.interval_ms + settings.observe.deadline_ms,
         stall_ms=settings.process.stall_after_ms,
-        caps=SeriesCaps(groups=settings.metrics.top_groups, tasks=settings.metrics.top_tasks),
+        caps=SeriesCaps(
+            groups=settings.metrics.top_groups,
+            tasks=settings.metrics.top_tasks,
+            lags=settings.metrics.top_lags,
+            consumer_lag=settings.metrics.consumer_lag,
+        ),
         allowed_hosts=hosts_of(http),
         acting=agent.acting_now,
         view=view,
@@ -287,7 +292,7 @@ def command_desk(settings: Settings, agent: AgentDaemon) -> CommandDesk:
 
     return CommandDesk(
         plan=plan,
-        witness=CommandWitness(plan.agent, witness_keys(settings)[0]),
+        witness=CommandWitness(plan.agent, witness_keys(settings)),
         journal=_journal_reader(settings, plan, agent),
         proposals=proposals,
     )

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Mapping
 
 from agent.detect.detect_context import DetectContext, first, placed
 from agent.memory.rack_history import rack_changes
+from agent.values.cycle import gaps_of
 from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.memory import ChangeCause, PartitionChange, RackChange
 from agent.values.number_format import counted
+from agent.values.observation import ObservationPart
 from agent.values.replicas import crowding, target_replicas
 from agent.values.snapshot import Reassignment
 from agent.values.throttles import broker_rates, idle_throttles, topic_throttles
@@ -32,11 +34,19 @@ def move_findings(view: DetectContext) -> list[Finding]:
         if isinstance(change.subject, int)
         else _changed(change.subject, change, view)
         for change in rack_changes(view.memory, view.snapshot)
-        if isinstance(change.subject, int) or not view.limits.excludes_topic(change.subject)
+        if isinstance(change.subject, int)
+        or not (view.limits.excludes_topic(change.subject) or _is_gone(change.subject, view))
     ]
     findings += _foreign(view)
     findings += _throttles(view)
     return findings
+
+
+def _is_gone(topic: str, view: DetectContext) -> bool:
+    """Whether this look certainly has no such topic, so that nothing of it is left to mend."""
+    snapshot = view.snapshot
+    is_whole = not gaps_of(snapshot, (ObservationPart.TOPICS,)) and snapshot.rights.topics_hidden == 0
+    return topic not in snapshot.topics and is_whole
 
 
 def _relabelled(broker: int, change: RackChange, view: DetectContext) -> Finding:

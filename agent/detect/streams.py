@@ -18,7 +18,7 @@ from agent.values.finding import Finding, FindingReason, FindingSeverity, Subjec
 from agent.values.kafka import STABLE
 from agent.values.limits import GroupLimits
 from agent.values.memory import CopyKey, Join, Memory
-from agent.values.number_format import counted
+from agent.values.number_format import counted, lasted
 from agent.values.snapshot import (
     GroupKind,
     LagSource,
@@ -226,8 +226,8 @@ def _warmup(
     if copy.caught_up is True and group.state == STABLE:
         waits = ""
         if group.next_rebalance_ms is not None and group.next_rebalance_ms > view.snapshot.taken_ms:
-            left_s = (group.next_rebalance_ms - view.snapshot.taken_ms) // 1000
-            waits = f"; otherwise it waits {left_s} s for the next probing rebalance"
+            left = lasted(group.next_rebalance_ms - view.snapshot.taken_ms)
+            waits = f"; otherwise it waits {left} for the next probing rebalance"
         sentence = f"the {where} has caught up ({_lag(copy)}, acceptable {settings.acceptable_recovery_lag:,})"
         sentence += f" and can be promoted now{waits}"
         yield _about_copy(FindingReason.WARMUP_PROMOTABLE, copy, sentence, FindingSeverity.INFO, view)

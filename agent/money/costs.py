@@ -250,21 +250,13 @@ class GroupLag(NamedTuple):
 
 
 def lag_of(snapshot: Snapshot, group_id: str) -> GroupLag | None:
-    """The lag of a group that commits offsets; None for another, and where its commits did not answer.
+    """The lag of a group that commits offsets, over `partition_lags`; None where those are."""
+    lags = partition_lags(snapshot, group_id)
+    return None if lags is None else sum_of_lags(lags)
 
-    Counted are partitions of the topics that it reads now (of all topics, where it has no members), and those that
-    its members hold.
-    """
-    group = snapshot.groups[group_id]
-    committed = snapshot.committed_offsets.get(group_id)
-    if isinstance(group, OtherGroup) or committed is None:
-        return None
-    topics = set(topics_of(group)) if group.members else {partition.topic for partition in committed}
-    held = {p for member in group.members for p in member.assigned or ()} if isinstance(group, ConsumerGroup) else set()
-    wanted = {p for p in committed if p.topic in topics or (group.members and not topics)} | held
-    hidden = bool(gaps_of(snapshot, (ObservationPart.TOPICS,)))  # else a topic that is not there was deleted
-    there = [partition for partition in wanted if hidden or partition.topic in snapshot.topics]
-    lags = {partition: _lag(snapshot.end_offsets.get(partition), committed.get(partition)) for partition in there}
+
+def sum_of_lags(lags: Mapping[TopicPartition, int | None]) -> GroupLag:
+    """Lags of partitions in records as one; None is unknown."""
     known = {partition: lag for partition, lag in lags.items() if lag is not None}
     worst = max(sorted(known), key=lambda partition: known[partition], default=None)
     behind = worst is not None and known[worst] > 0
@@ -275,6 +267,24 @@ def lag_of(snapshot: Snapshot, group_id: str) -> GroupLag | None:
         partitions=len(lags),
         unknown=len(lags) - len(known),
     )
+
+
+def partition_lags(snapshot: Snapshot, group_id: str) -> dict[TopicPartition, int | None] | None:
+    """Records behind by partition, None where it is unknown.
+
+    No mapping for a group that commits no offsets, and where its commits did not answer. Counted are partitions of the
+    topics that it reads now (of all topics, where it has no members), and those that its members hold.
+    """
+    group = snapshot.groups[group_id]
+    committed = snapshot.committed_offsets.get(group_id)
+    if isinstance(group, OtherGroup) or committed is None:
+        return None
+    topics = set(topics_of(group)) if group.members else {partition.topic for partition in committed}
+    held = {p for member in group.members for p in member.assigned or ()} if isinstance(group, ConsumerGroup) else set()
+    wanted = {p for p in committed if p.topic in topics or (group.members and not topics)} | held
+    hidden = bool(gaps_of(snapshot, (ObservationPart.TOPICS,)))  # else a topic that is not there was deleted
+    there = [partition for partition in wanted if hidden or partition.topic in snapshot.topics]
+    return {partition: _lag(snapshot.end_offsets.get(partition), committed.get(partition)) for partition in there}
 
 
 def _lag(end: int | None, committed: int | None) -> int | None:

@@ -1,7 +1,8 @@
 """Prometheus metrics of the last cycle, computed at each scrape.
 
 Series are bounded: groups and tasks beyond the largest are summed up as ``other``; no label is a member, client or
-process id or a topic. A series ends with its subject; an unknown has no sample. docs/metrics.md has `METRICS`.
+process id, and none a topic but in `LAG_METRICS`, which are asked for. A series ends with its subject; an unknown has
+no sample. docs/metrics.md has `METRICS`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from agent.values.observation import ObservationPart
 from agent.values.progress import ExecuteState
 from agent.values.snapshot import Snapshot, TaskCopy, TaskRole
 from agent.values.verdict import Allow, Verdict
+from agent.web.lag_metrics import LAG_METRICS, ConsumerLags, LagDetail
 from agent.web.loop_state import LoopState
 from agent.web.money_metrics import (
     MONEY_METRICS,
@@ -35,34 +37,31 @@ from agent.web.money_metrics import (
 METRICS: tuple[MetricDescription, ...] = (
     MetricDescription("rackwise_build_info", "gauge", ("version",), "Always 1; the version is a label."),
     MetricDescription(
-        "rackwise_last_success_timestamp_seconds", "gauge", (), "Unix time at which a cycle last succeeded."
+        "rackwise_last_success_timestamp_seconds", "gauge", (),
+        "Unix time at which a cycle last succeeded.",
     ),
     MetricDescription("rackwise_cycles_total", "counter", ("outcome",), "Cycles by outcome: succeeded or failed."),
     MetricDescription(
-        "rackwise_looks_skipped_total", "counter", (), "Looks skipped because the previous cycle was still running."
+        "rackwise_looks_skipped_total", "counter", (),
+        "Looks skipped because the previous cycle was still running.",
     ),
     MetricDescription("rackwise_cycles_overrun_total", "counter", (), "Cycles that took longer than poll.interval."),
     MetricDescription("rackwise_stage_seconds_total", "counter", ("stage",), "Seconds spent in each stage."),
     MetricDescription("rackwise_cycle_seconds", "gauge", (), "Duration of the last cycle, without recording."),
     MetricDescription(
-        "rackwise_records_total", "counter", ("outcome",), "Telemetry and proposal records written, failed or dropped."
+        "rackwise_records_total", "counter", ("outcome",),
+        "Telemetry and proposal records written, failed or dropped.",
     ),
     MetricDescription(
-        "rackwise_records_waiting",
-        "gauge",
-        (),
+        "rackwise_records_waiting", "gauge", (),
         "Records that the brokers had not confirmed at the end of the last cycle.",
     ),
     MetricDescription(
-        "rackwise_notifications_total",
-        "counter",
-        ("outcome",),
+        "rackwise_notifications_total", "counter", ("outcome",),
         "Messages to targets of notifications: sent, retried (a try failed) or given_up; dropped counts notifications.",
     ),
     MetricDescription(
-        "rackwise_seen_timestamp_seconds",
-        "gauge",
-        ("figures",),
+        "rackwise_seen_timestamp_seconds", "gauge", ("figures",),
         "Unix time of the last look that confirmed all brokers, topics, groups or findings counted here.",
     ),
     MetricDescription("rackwise_brokers", "gauge", ("rack", "state"), "Brokers by rack (empty: unknown) and state."),
@@ -70,113 +69,88 @@ METRICS: tuple[MetricDescription, ...] = (
     MetricDescription("rackwise_partitions", "gauge", (), "Partitions observed."),
     MetricDescription("rackwise_groups", "gauge", ("kind",), "Consumer groups by kind."),
     MetricDescription(
-        "rackwise_gaps", "gauge", ("part", "cause"), "Parts of the last look that are unknown, by part and cause."
+        "rackwise_gaps", "gauge", ("part", "cause"),
+        "Parts of the last look that are unknown, by part and cause.",
     ),
     MetricDescription("rackwise_findings", "gauge", ("reason", "severity"), "Current findings by reason and severity."),
     MetricDescription("rackwise_proposals", "gauge", ("kind",), "Proposals of the last planning by kind."),
     MetricDescription(
-        "rackwise_unplanned", "gauge", ("reason",), "Changes that the last planning left out, by reason."
+        "rackwise_unplanned", "gauge", ("reason",),
+        "Changes that the last planning left out, by reason.",
     ),
     MetricDescription(
-        "rackwise_verdicts",
-        "gauge",
-        ("verdict", "reason"),
+        "rackwise_verdicts", "gauge", ("verdict", "reason"),
         "Verdicts of the guard on the last planning's proposals (allow, hold or refuse), by reason.",
     ),
     MetricDescription("rackwise_leads", "gauge", (), "Mode execute: 1 on the leading agent, 0 on a standby agent."),
     MetricDescription(
-        "rackwise_acts_total",
-        "counter",
-        ("kind", "outcome"),
+        "rackwise_acts_total", "counter", ("kind", "outcome"),
         "Proposals executed, by kind and outcome (done or not done).",
     ),
     MetricDescription("rackwise_plans_open", "gauge", (), "Reassignment plans that have not ended."),
     MetricDescription(
-        "rackwise_acting_fails",
-        "gauge",
-        ("what",),
+        "rackwise_acting_fails", "gauge", ("what",),
         "Mode execute: 1 while it fails to lead, or as leader to look, write the journal or carry plans out; else 0.",
     ),
     MetricDescription(
-        "rackwise_plans_waiting",
-        "gauge",
-        (),
+        "rackwise_plans_waiting", "gauge", (),
         "Open plans that a window, a pause, a budget or the state of the cluster holds, not those that move or queue.",
     ),
     MetricDescription(
-        "rackwise_plan_partitions_left", "gauge", (), "Partitions of open plans that have not moved yet."
+        "rackwise_plan_partitions_left", "gauge", (),
+        "Partitions of open plans that have not moved yet.",
     ),
     MetricDescription(
-        "rackwise_throttles_set",
-        "gauge",
-        (),
+        "rackwise_throttles_set", "gauge", (),
         "Replication throttle settings that rackwise has set and not yet removed.",
     ),
     MetricDescription(
-        "rackwise_journal_records_ignored",
-        "gauge",
-        (),
+        "rackwise_journal_records_ignored", "gauge", (),
         "Records of the journal's topic that no agent wrote, ignored by the leading agent.",
     ),
     MetricDescription(
-        "rackwise_group_cross_rack_share",
-        "gauge",
-        ("group", "measure", "unit"),
+        "rackwise_group_cross_rack_share", "gauge", ("group", "measure", "unit"),
         "Share of a group's reads that cross racks now, by measure; reads of unknown rack are not counted.",
     ),
     MetricDescription(
-        "rackwise_group_optimal_cross_rack_share",
-        "gauge",
-        ("group", "measure", "unit"),
+        "rackwise_group_optimal_cross_rack_share", "gauge", ("group", "measure", "unit"),
         "The same share under the best possible assignment.",
     ),
     MetricDescription(
-        "rackwise_group_unknown_rack_share",
-        "gauge",
-        ("group", "measure", "unit"),
+        "rackwise_group_unknown_rack_share", "gauge", ("group", "measure", "unit"),
         "Share of a group's reads for which it is unknown whether they cross racks.",
     ),
     MetricDescription(
-        "rackwise_group_cross_rack_bytes_per_second",
-        "gauge",
-        ("group", "measure"),
+        "rackwise_group_cross_rack_bytes_per_second", "gauge", ("group", "measure"),
         "Bytes per second that a group reads across racks, where rates are known.",
     ),
     MetricDescription(
-        "rackwise_task_lag_records",
-        "gauge",
-        ("group", "task", "role"),
+        "rackwise_task_lag_records", "gauge", ("group", "task", "role"),
         "Lag in records of the copy of a task with the highest lag, by role.",
     ),
     MetricDescription(
-        "rackwise_task_lag_trend_records_per_second",
-        "gauge",
-        ("group", "task", "role"),
+        "rackwise_task_lag_trend_records_per_second", "gauge", ("group", "task", "role"),
         "Records per second by which that copy catches up; negative when it falls behind.",
     ),
     MetricDescription(
-        "rackwise_task_caught_up_eta_seconds",
-        "gauge",
-        ("group", "task", "role"),
+        "rackwise_task_caught_up_eta_seconds", "gauge", ("group", "task", "role"),
         "Seconds until that copy is within acceptable.recovery.lag.",
     ),
     MetricDescription(
-        "rackwise_task_promotable",
-        "gauge",
-        ("group", "task"),
+        "rackwise_task_promotable", "gauge", ("group", "task"),
         "1 when a warm-up of the task has certainly caught up, 0 when none has; no sample when unknown.",
     ),
     MetricDescription(
-        "rackwise_task_copies_lag_unknown", "gauge", ("group",), "Copies of stateful tasks whose lag is unknown."
+        "rackwise_task_copies_lag_unknown", "gauge", ("group",),
+        "Copies of stateful tasks whose lag is unknown.",
     ),
     MetricDescription(
-        "rackwise_task_series_left_out",
-        "gauge",
-        (),
+        "rackwise_task_series_left_out", "gauge", (),
         "Tasks (by group and role) without series of their own, beyond metrics.top_tasks.",
     ),
     *MONEY_METRICS,
-)
+    *LAG_METRICS,
+)  # fmt: skip
 
 
 class SeriesCaps(NamedTuple):
@@ -184,6 +158,8 @@ class SeriesCaps(NamedTuple):
 
     groups: int = 100
     tasks: int = 1_000
+    lags: int = 500
+    consumer_lag: LagDetail = "none"
 
 
 class RackwiseCollector(Collector):
@@ -194,6 +170,7 @@ class RackwiseCollector(Collector):
         self._version = version
         self._caps = caps
         self._money = CycleCosts()
+        self._lags = ConsumerLags(caps.consumer_lag, caps.lags)
 
     def describe(self) -> Iterable[Metric]:
         """Nothing: names are not checked at registration, which would need a cycle."""
@@ -218,6 +195,7 @@ class RackwiseCollector(Collector):
             found |= _groups(state.cycle, self._caps.groups)
             found |= _tasks(state.cycle.snapshot, self._caps.tasks)
             found |= self._money.samples(state.cycle, self._caps.groups)
+            found |= self._lags.samples(state.cycle)
         if state.known is not None:
             found |= _known(state.known)
         if state.planned is not None:

@@ -43,6 +43,8 @@ class DescribedThrottles(NamedTuple):
     seen: Mapping[tuple[ThrottleResource, str], SeenThrottle]
     """Both keys of every topic and broker that answered, also those that are not set."""
     gaps: tuple[Gap, ...]
+    differing: tuple[str, ...] = ()
+    """Topics whose settings the asked brokers report differently: one of them is behind."""
 
 
 class _Terms(NamedTuple):
@@ -70,27 +72,45 @@ class ForbiddenChangeError(ValueError):
 def describe_throttles(
     pool: ConnectionPool, topics: Iterable[str], brokers: Iterable[int], deadline: Deadline
 ) -> DescribedThrottles:
-    """Both keys of each topic, from any broker, and of each broker, from itself; a failure is a gap."""
-    names = sorted(set(topics))
-    every = {one: [one] for one in (ThrottleResource(broker=broker) for broker in set(brokers))}
-    if names:
-        every[_ALL_TOPICS] = [ThrottleResource(topic=name) for name in names]
+    """Both keys of each topic and broker; a failure is a gap.
+
+    Each broker reports its own keys and the topics', as it enforces what its own metadata has; without brokers any one
+    reports the topics. A broker behind the others shows in ``differing``, and the topic is left out of ``seen``.
+    """
+    of_topics = [ThrottleResource(topic=name) for name in sorted(set(topics))]
+    every = {one: [one, *of_topics] for one in (ThrottleResource(broker=broker) for broker in sorted(set(brokers)))}
+    if of_topics and not every:
+        every[_ALL_TOPICS] = of_topics
     jobs = {one: partial(_ask, pool, one, partial(_read, of), deadline) for one, of in every.items()}
-    seen: dict[tuple[ThrottleResource, str], SeenThrottle] = {}
     gaps: list[Gap] = []
+    rows: dict[ThrottleResource, list[Any]] = {}
     for of, answer in gather(jobs, deadline, name="throttles").items():
-        part = ObservationPart.TOPIC_CONFIGS if of == _ALL_TOPICS else ObservationPart.BROKER_CONFIGS
         if isinstance(answer, CallFailed):
-            gaps.append(Gap(part, answer.cause, "" if of == _ALL_TOPICS else f"broker {of.broker}", answer.detail))
+            gaps.append(_gap(of, answer))
             continue
         for resource, row in answer:
-            refusal = error_name(row.error_code)
-            if refusal is None:
-                seen |= _seen(resource, row)
-            else:
-                failure = from_error_name(refusal, row.error_message)
-                gaps.append(Gap(part, failure.cause, row.resource_name, failure.detail))
-    return DescribedThrottles(seen, tuple(gaps))
+            rows.setdefault(resource, []).append(row)
+    seen: dict[tuple[ThrottleResource, str], SeenThrottle] = {}
+    differing: list[str] = []
+    for resource, reported in sorted(rows.items()):
+        if any(_reported(row) != _reported(reported[0]) for row in reported):
+            differing.append(resource.name)
+        elif (refusal := error_name(reported[0].error_code)) is None:
+            seen |= _seen(resource, reported[0])
+        else:
+            gaps.append(_gap(resource, from_error_name(refusal, reported[0].error_message)))
+    return DescribedThrottles(seen, tuple(gaps), tuple(differing))
+
+
+def _gap(of: ThrottleResource, failure: CallFailed) -> Gap:
+    if of.broker is None:
+        return Gap(ObservationPart.TOPIC_CONFIGS, failure.cause, of.name, failure.detail)
+    return Gap(ObservationPart.BROKER_CONFIGS, failure.cause, f"broker {of.broker}", failure.detail)
+
+
+def _reported(row: Any) -> tuple[int, dict[str, str | None]]:
+    """The error code, and the values that are set."""
+    return row.error_code, {entry.name: entry.value for entry in row.configs if entry.config_source != _BUILT_IN}
 
 
 def change_throttles(

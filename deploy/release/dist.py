@@ -20,12 +20,13 @@ from typing import Any
 import yaml
 
 from deploy.release.archives import checksums, files_below, packed
-from deploy.release.sbom import NotInstalledError, bill_of_materials
+from deploy.release.sbom import NotInstalledError, bill_of_materials, locked_packages, vendored_libraries
 
 TOP = Path(__file__).resolve().parents[2]
 SUMS = "SHA256SUMS"
 _CHART = Path("deploy", "helm", "rackwise")
 _UNIT = Path("deploy", "systemd", "rackwise.service")
+_VENDORED = Path("agent", "web", "page", "static", "vendor", "vendor.lock.json")
 _WATCHED = ("grafana", "prometheus")
 _SHOWN = frozenset((".json", ".yaml", ".yml", ".md"))
 
@@ -61,12 +62,7 @@ def make_all(tree: Path, out: Path, epoch: int) -> None:
     shutil.copyfile(tree / _UNIT, out / _UNIT.name)
     for name, archive in _archives(tree, version, epoch):
         (out / f"{name}-{version}.tar.gz").write_bytes(archive)
-    lock = (tree / "requirements.lock").read_text()
-    try:
-        document = bill_of_materials("rackwise", version, project["license"], lock, epoch)
-    except NotInstalledError as error:
-        raise ReleaseError(f"{error}; make the environment anew: make venv") from error
-    (out / f"rackwise-{version}.cdx.json").write_text(document)
+    (out / f"rackwise-{version}.cdx.json").write_text(_bill(tree, version, project["license"], epoch))
     (out / SUMS).write_text(checksums(out))
 
 
@@ -89,6 +85,20 @@ def chart_package(tree: Path, version: str, epoch: int) -> bytes:
     if (chart["version"], chart["appVersion"]) != (version, version):
         raise ReleaseError(f"the chart has version {chart['version']} of {chart['appVersion']}, and rackwise {version}")
     return packed(files_below(tree / _CHART, "rackwise"), epoch)
+
+
+def _bill(tree: Path, version: str, license_name: str, epoch: int) -> str:
+    """The bill of materials of the wheel and of the image, which has the extra for notifications."""
+    lock = (tree / "requirements-notify.lock").read_text()
+    needed = {one.name for one in locked_packages((tree / "requirements.lock").read_text())}
+    try:
+        return bill_of_materials(
+            "rackwise", version, license_name, lock, epoch, extra="notify",
+            optional={one.name for one in locked_packages(lock)} - needed,
+            vendored=vendored_libraries((tree / _VENDORED).read_text()),
+        )  # fmt: skip
+    except NotInstalledError as error:
+        raise ReleaseError(f"{error}; make the environment anew: make venv") from error
 
 
 def _archives(tree: Path, version: str, epoch: int) -> Iterator[tuple[str, bytes]]:

@@ -1,14 +1,17 @@
-"""The bill of materials (CycloneDX) of what the agent runs on: the lock file, with hashes, licences and dependencies.
+"""The bill of materials (CycloneDX) of what the agent runs on: locked packages and the page's browser libraries.
 
-A licence is what the installed package says of itself, so the lock file must be installed. A package of other systems
-is listed without one.
+Each has its hashes and its licence, a package also its dependencies; what an extra alone brings is optional. A licence
+is what the installed package says of itself, so the lock file must be installed. A package of other systems is listed
+without one.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from email.message import Message
 from importlib import metadata
@@ -17,7 +20,7 @@ from typing import NamedTuple, cast
 from cyclonedx.contrib.license.factories import LicenseFactory
 from cyclonedx.model import HashAlgorithm, HashType, Property
 from cyclonedx.model.bom import Bom
-from cyclonedx.model.component import Component, ComponentType
+from cyclonedx.model.component import Component, ComponentScope, ComponentType
 from cyclonedx.model.license import License
 from cyclonedx.output import make_outputter
 from cyclonedx.schema import OutputFormat, SchemaVersion
@@ -48,6 +51,16 @@ class LockedPackage(NamedTuple):
         return not self.marker or Marker(self.marker).evaluate()
 
 
+class VendoredLibrary(NamedTuple):
+    """A package of npm of which the wheel has files."""
+
+    name: str
+    version: str
+    license: str
+    digest: str
+    """SHA-512 of the package, as hexadecimal digits."""
+
+
 class NotInstalledError(Exception):
     """A locked package is not installed in the locked version, so its licence is not known."""
 
@@ -69,10 +82,32 @@ def locked_packages(lock: str) -> tuple[LockedPackage, ...]:
     return tuple(sorted(found))
 
 
-def bill_of_materials(name: str, version: str, license_name: str, lock: str, epoch: int) -> str:
+def vendored_libraries(lock: str) -> tuple[VendoredLibrary, ...]:
+    """The libraries of a ``vendor.lock.json``."""
+    return tuple(
+        VendoredLibrary(
+            one["package"], one["version"], one["licence"],
+            base64.b64decode(one["integrity"].removeprefix("sha512-")).hex(),
+        )
+        for one in json.loads(lock)
+    )  # fmt: skip
+
+
+def bill_of_materials(
+    name: str,
+    version: str,
+    license_name: str,
+    lock: str,
+    epoch: int,
+    *,
+    extra: str = "",
+    optional: Collection[str] = (),
+    vendored: Sequence[VendoredLibrary] = (),
+) -> str:
     """The document, checked against the schema of CycloneDX. Equal for equal input.
 
-    Raises NotInstalledError, and ValueError for a lock file or a document that is none.
+    ``optional``: packages of the lock file that the extra of that name alone brings. Raises NotInstalledError, and
+    ValueError for a lock file or a document that is none.
     """
     packages = locked_packages(lock)
     root = Component(
@@ -83,11 +118,14 @@ def bill_of_materials(name: str, version: str, license_name: str, lock: str, epo
         purl=PackageURL("pypi", name=name, version=version),
         licenses=[LicenseFactory().make_from_string(license_name)],
     )
-    components = {package.name: _component(package) for package in packages}
-    bom = Bom(serial_number=uuid.uuid5(_NAMESPACE, f"{name} {version} {epoch} {lock}"), components=components.values())
+    components = {package.name: _component(package, optional=package.name in optional) for package in packages}
+    libraries = [_library(one) for one in vendored]
+    serial = uuid.uuid5(_NAMESPACE, f"{name} {version} {epoch} {lock} {sorted(optional)} {vendored}")
+    bom = Bom(serial_number=serial, components=[*components.values(), *libraries])
     bom.metadata.component = root
     bom.metadata.timestamp = datetime.fromtimestamp(epoch, UTC)
-    bom.register_dependency(root, [components[one] for one in _required(name) if one in components])
+    needs = [components[one] for one in _required(name, extra) if one in components]
+    bom.register_dependency(root, [*needs, *libraries])
     for package in packages:
         if package.is_for_this_system:
             needs = [components[one] for one in _required(package.name) if one in components]
@@ -99,7 +137,21 @@ def bill_of_materials(name: str, version: str, license_name: str, lock: str, epo
     return text + "\n"
 
 
-def _component(package: LockedPackage) -> Component:
+def _library(one: VendoredLibrary) -> Component:
+    scope, _, plain = one.name.rpartition("/")
+    return Component(
+        name=plain,
+        group=scope or None,
+        version=one.version,
+        type=ComponentType.LIBRARY,
+        bom_ref=f"npm:{one.name}@{one.version}",
+        purl=PackageURL("npm", namespace=scope or None, name=plain, version=one.version),
+        hashes=[HashType(alg=HashAlgorithm.SHA_512, content=one.digest)],
+        licenses=[LicenseFactory().make_from_string(one.license)],
+    )
+
+
+def _component(package: LockedPackage, *, optional: bool) -> Component:
     licenses: Iterable[License] = ()
     if package.is_for_this_system:
         found = _installed(package)
@@ -108,6 +160,7 @@ def _component(package: LockedPackage) -> Component:
         name=package.name,
         version=package.version,
         type=ComponentType.LIBRARY,
+        scope=ComponentScope.OPTIONAL if optional else None,
         bom_ref=f"{package.name}=={package.version}",
         purl=PackageURL("pypi", name=package.name, version=package.version),
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest) for digest in package.hashes],
@@ -144,9 +197,8 @@ def _licenses(found: metadata.Distribution) -> Iterator[str]:
         yield text
 
 
-def _required(name: str) -> tuple[str, ...]:
-    """The packages that an installed one needs here, extras left out."""
+def _required(name: str, extra: str = "") -> tuple[str, ...]:
+    """The packages that an installed one needs here, with those of one extra."""
     requirements = (Requirement(line) for line in metadata.distribution(name).requires or ())
-    environment: Mapping[str, str] = {"extra": ""}
-    held = (one for one in requirements if one.marker is None or one.marker.evaluate(dict(environment)))
+    held = (one for one in requirements if one.marker is None or one.marker.evaluate({"extra": extra}))
     return tuple(sorted({canonicalize_name(one.name) for one in held}))

@@ -107,6 +107,7 @@ _VALUES: Schema = {
             "enabled": {"type": "boolean"},
             "interval": {"type": "string", "pattern": r"^(\d+(ms|s|m|h))+$"},
             "labels": _LABELS,
+            "tlsConfig": _ANY,
         }
     ),
     "nodeSelector": _TEXTS,

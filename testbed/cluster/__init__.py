@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from testbed.cluster.leftovers import ClusterState, FoundCluster, clear_cluster, find_cluster, find_clusters
     from testbed.cluster.proxy import RecordingProxy
     from testbed.cluster.spec import DEFAULT_VERSION, ClusterSecurity, ClusterSpec, ConnectionFault, ConnectionFaultKind
+    from testbed.cluster.tools import kafka_tools
 
 _NAMES = {
     "broker": ("KEEP", "EmbeddedBroker"),
@@ -24,6 +25,7 @@ _NAMES = {
     "leftovers": ("ClusterState", "FoundCluster", "clear_cluster", "find_cluster", "find_clusters"),
     "proxy": ("RecordingProxy",),
     "spec": ("DEFAULT_VERSION", "ClusterSpec", "ConnectionFault", "ConnectionFaultKind", "ClusterSecurity"),
+    "tools": ("kafka_tools",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
@@ -43,6 +45,7 @@ __all__ = [
     "clear_cluster",
     "find_cluster",
     "find_clusters",
+    "kafka_tools",
 ]  # fmt: skip
 
 

@@ -38,6 +38,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "cluster logs": ("rackwise cluster logs --broker 1 --follow",),
     "cluster broker": ("rackwise cluster broker 1 stop", "rackwise cluster broker 1 start --rack b"),
     "cluster fault": ("rackwise cluster fault delay 1 --delay-ms 2000", "rackwise cluster fault pass"),
+    "cluster tools": ("rackwise cluster tools", "rackwise cluster tools --version 4.3.1"),
 }
 SHORT: Mapping[str, str] = {
     "cluster up": "Start a cluster that keeps running.",
@@ -46,6 +47,7 @@ SHORT: Mapping[str, str] = {
     "cluster logs": "Print the brokers' own logs.",
     "cluster broker": "Stop, kill, freeze, thaw, start or restart a broker.",
     "cluster fault": "Harm what goes through the recording proxy.",
+    "cluster tools": "Kafka's own tools as scripts, and their folder.",
 }
 
 cluster_app = typer.Typer(
@@ -202,6 +204,12 @@ def fault(
     cluster = local.EmbeddedCluster.open(name)
     cluster.inject(local.ConnectionFault(kind, delay_ms), broker_id)
     say(f"{'all brokers' if broker_id is None else f'broker {broker_id}'}: {kind.value}")
+
+
+@cluster_app.command()
+def tools(*, version: Annotated[str | None, typer.Option(metavar="VERSION", help="Kafka version.")] = None) -> None:
+    """Write Kafka's own tools as scripts, and print the folder to put into PATH."""
+    emit_line(str(local.kafka_tools(version or local.DEFAULT_VERSION, say)))
 
 
 def _left_behind(found: Sequence[local.FoundCluster]) -> list[local.FoundCluster]:

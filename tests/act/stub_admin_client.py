@@ -44,6 +44,8 @@ class StubAdminClient:
     """Of the keys that are set."""
     mute: frozenset[int] = frozenset()
     """Brokers whose throttles cannot be read."""
+    behind: tuple[str, ...] = ()
+    """Topics whose throttles a broker has not yet."""
     failure: CallFailed | None = None
     answer: ChangeResult = DONE
     calls: list[tuple[Any, ...]] = field(default_factory=list)
@@ -76,7 +78,7 @@ class StubAdminClient:
         resources = [ThrottleResource(topic=name) for name in topics]
         resources += [ThrottleResource(broker=one) for one in asked if one not in self.mute]
         keys = ((resource, key) for resource in resources for key in KEYS_OF[resource.kind])
-        return DescribedThrottles({key: self._throttle(*key) for key in keys}, ())
+        return DescribedThrottles({key: self._throttle(*key) for key in keys}, (), self.behind)
 
     def _throttle(self, resource: ThrottleResource, key: str) -> SeenThrottle:
         found = (one for one in self.throttles if one[:2] == (resource, key))

@@ -41,6 +41,12 @@ def test_where_two_brokers_tell_different_things_nothing_is_seen(second: Any) ->
         seen(StubAdminClient({1: (topic("t", (1, 2)),), 2: (second,)}))
 
 
+def test_where_brokers_have_other_throttles_of_a_topic_nothing_is_seen() -> None:
+    hand = StubAdminClient({1: (topic("t", (1, 2)),), 2: (topic("t", (1, 2)),)}, behind=("t",))
+    with pytest.raises(LookFailedError, match="brokers do not agree about the throttles of topic t yet"):
+        seen(hand)
+
+
 def test_the_weaker_of_two_isrs_counts_and_a_disputed_leader_is_unknown() -> None:
     one, two = topic("t", (1, 2, 3), isr=(1, 2)), topic("t", (1, 2, 3), isr=(2, 3), leader=2)
     (partition,) = seen(StubAdminClient({1: (one,), 2: (two,)})).partitions

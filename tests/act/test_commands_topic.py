@@ -88,7 +88,7 @@ def test_junk_before_a_pause_does_not_keep_it_from_being_heard() -> None:
     assert inbox.caught_up()
     backlog.reads(inbox, some=True, unanswered=True)
     assert backlog.why_not(inbox) is not None
-    backlog.answered(inbox, unanswered=False, full=False)
+    backlog.answered(inbox, unanswered=False, holds_plans=False, full=False)
     assert backlog.why_not(inbox) is None
     inbox.read({})
     assert inbox.problem() is None, "said once"

@@ -342,18 +342,31 @@ def test_what_stops_something_is_heard_before_the_first_planning_whatever_comes_
         assert "command-position" in journal.view()
 
 
-def test_a_cancel_that_waits_for_the_first_planning_holds_however_long_that_takes(
-    monkeypatch: pytest.MonkeyPatch,
+STRANGE = asked(CommandVerb.CANCEL, "p-strange")
+
+
+@pytest.mark.parametrize(
+    ("waiting", "holds"),
+    [
+        pytest.param([STRANGE], False, id="a cancel of what the journal does not have"),
+        pytest.param([STRANGE, asked(CommandVerb.PAUSE, "p-strange", "c-2")], False, id="and a pause of it"),
+        pytest.param([STRANGE, asked(CommandVerb.ROLLBACK, PLAN.proposal_id, "c-2")], True, id="and a rollback"),
+        pytest.param([asked(CommandVerb.APPROVE, "p-strange", "c-0"), STRANGE], False, id="behind an approval"),
+    ],
+)
+def test_a_cancel_that_waits_for_the_first_planning_holds_what_it_may_be_about(
+    waiting: list[Waiting], *, holds: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """However long that takes: what is proposed does not begin, and a plan in the journal goes on but for its own."""
     monkeypatch.setattr("agent.act.lead.leadership_term.ANSWER_WITHIN_S", 0.1)
     journal = MemoryJournal()
     journal.append(*plan_entries.change_writes(PLAN))
-    with before_planning(journal, Box([asked(CommandVerb.CANCEL, "p-strange")])) as one:
+    with before_planning(journal, Box(waiting)) as one:
         wait_for(lambda: one._term is not None and one._term.backlog.for_planning, "it was read", 20)
         led = one._term
         assert led is not None
         led.backlog._done = True  # and all that waited was read
-        assert one._may(journal, led.backlog).sentence == UNHEARD
+        assert (one._may(journal, led.backlog).sentence == UNHEARD) is holds
         assert one._answer_earlier(led) == UNHEARD
         one._standing = ()
         wait_for(lambda: led.backlog.why_not(one._leadership.inbox()) is None, "it was answered", 20)

@@ -16,7 +16,7 @@ def test_a_command_of_a_signed_in_person_is_checked_with_the_agents_key() -> Non
     wish = asked(CommandVerb.RESUME)
     for name, by in (("c-1", JournalKey(b"a key that no executor has")), ("c-2", key)):
         value = {**wish.value, "id": name, "proposal_id": None, "who": "ann@example.org"}
-        one = wish._replace(id=name, value=witnessed(value, CommandWitness("rw-2", by), "c-1"))
+        one = wish._replace(id=name, value=witnessed(value, CommandWitness("rw-2", (by,)), "c-1"))
         with acting(Leading(journal, Box([one])), witnesses=(key,)):
             found = wait_for(lambda name=name: answer_to(journal.view(), name), "it is answered", 20)
         assert (found.answer.done, pause_in(journal.view()) is None) == (by is key, by is key)

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from agent.act.journal.journal_topic import JournalWatermark
+from agent.act.journal.journal import TopicRead
+from agent.act.journal.journal_topic import JournalWatermark, TopicOffsets
 from agent.act.lead import leadership as module
 from agent.act.lead.leadership import JournalLeadership
 from agent.act.lead.leadership_plan import LeadershipPlan
@@ -89,11 +90,28 @@ class Opened:
         pass
 
 
+class UnchangedTopic:
+    """The journal's topic as the former leader left it: its epoch is the newest, its end the one that it reached."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def bounds(self, _until: float) -> TopicOffsets:
+        return TopicOffsets(topic_id="", first=0, decided=Opened.reached.end, end=Opened.reached.end)
+
+    def read(self, end: int, _until: float) -> TopicRead:
+        return TopicRead({}, newest_epoch=Opened.reached.epoch, end=end)
+
+    def close(self) -> None:
+        pass
+
+
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     one = World()
     monkeypatch.setattr(module, "KafkaLease", one.lease)
     monkeypatch.setattr(module, "check_watermark", one.believed)
+    monkeypatch.setattr(module, "JournalTopic", UnchangedTopic)
     monkeypatch.setattr(module, "committed_watermark", lambda *_: JournalWatermark())
     monkeypatch.setattr(module, "end_of", lambda *_: pytest.fail("not asked"))
     monkeypatch.setattr(module.KafkaJournal, "open", one.opens)

@@ -26,8 +26,8 @@ PEOPLE = {"ann": AccessRole.APPROVE, "opa": AccessRole.OPERATE, "vic": AccessRol
 CROWDED = [[1, 4], [4, 1], [1, 4], [4, 1]]
 """Brokers 1 and 4 are in rack a, 2 in b and 3 in c."""
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a"}
-CLICKED, TYPED = "carts", "refunds"
-"""Topics of the test, whose plans are approved by clicking and by the keyboard."""
+CLICKED, TYPED, DROPPED = "carts", "refunds", "wishes"
+"""Topics of the test: their plans are approved by clicking and by the keyboard, and one goes with its topic."""
 
 
 class BrowsedAgent(NamedTuple):
@@ -39,12 +39,18 @@ class BrowsedAgent(NamedTuple):
     """``host:port`` of its page."""
     tokens: Mapping[str, str]
 
-    def make_topics(self) -> None:
+    def make_topics(self, *names: str) -> None:
         """Topics with all replicas of a partition in one rack, and some records in each."""
         admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers})
-        wanted = [NewTopic(name, num_partitions=len(CROWDED), replica_assignment=CROWDED) for name in (CLICKED, TYPED)]
+        wanted = [NewTopic(name, num_partitions=len(CROWDED), replica_assignment=CROWDED) for name in names]
         for made in admin.create_topics(wanted).values():
             made.result(30)
+
+    def drop_topic(self, name: str) -> None:
+        """Deletes it."""
+        admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers})
+        for removed in admin.delete_topics([name], operation_timeout=30).values():
+            removed.result(60)
 
     def racks_of(self, topic: str) -> list[set[str]]:
         """The racks of each partition's replicas, as the cluster has them now."""
@@ -93,7 +99,7 @@ def _settings(work: ClusterWorkload, tokens_file: Path, key_file: Path) -> dict[
         # The workload is shared: only the test's own topics may be changed.
         "approve.triggers": False,
         "probing.enabled": False,
-        "execute.include_topics": [CLICKED, TYPED],
+        "execute.include_topics": [CLICKED, TYPED, DROPPED],
         "execute.cooldown": "0s",
         "execute.payback_days": "none",
     }
@@ -102,6 +108,6 @@ def _settings(work: ClusterWorkload, tokens_file: Path, key_file: Path) -> dict[
 def _remove_topics(cluster: EmbeddedCluster) -> None:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     made = admin.list_topics(timeout=30).topics
-    own = [name for name in made if name in (CLICKED, TYPED) or name.startswith(f"{PREFIX}.")]
+    own = [name for name in made if name in (CLICKED, TYPED, DROPPED) or name.startswith(f"{PREFIX}.")]
     for removed in admin.delete_topics(own, operation_timeout=30).values():
         removed.result(60)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.browsed_agent import CLICKED, CROWDED, TYPED, BrowsedAgent
+from tests.browser.browsed_agent import CLICKED, CROWDED, DROPPED, TYPED, BrowsedAgent
 from tests.browser.browser import (
     DESKTOP,
     PHONE,
@@ -71,7 +71,7 @@ def lost_with_a(page: Page) -> Locator:
 def test_a_finding_appears_in_an_open_tab(walk: BrowsedPage) -> None:
     walk.ann.page.goto(f"{walk.proxy.address}/findings?q={CLICKED}")
     expect(walk.ann.page.get_by_text("No finding").or_(walk.ann.page.locator(".empty")).first).to_be_visible()
-    walk.agent.make_topics()
+    walk.agent.make_topics(CLICKED, TYPED)
     expect(walk.ann.page.locator("main tbody tr").filter(has_text=SHARED).first).to_be_visible()
     assert walk.ann.page.url.endswith(f"/findings?q={CLICKED}")
     assert walk.ann.faults == []
@@ -128,6 +128,23 @@ def test_the_keyboard_alone_approves(walk: BrowsedPage) -> None:
     page.keyboard.press("Enter")
     expect(page.locator(".notice.good")).to_contain_text("Done.")
     until(lambda: all(len(racks) == 2 for racks in walk.agent.racks_of(TYPED)), page)
+
+
+def test_a_stale_plan_says_so_before_the_click_and_without_script_after_it(walk: BrowsedPage, browser: Browser) -> None:
+    walk.agent.make_topics(DROPPED)
+    context = browser.new_context(viewport=size(PHONE), java_script_enabled=False)
+    plain = sign_in(context, walk.proxy.address, "opa", walk.agent.tokens["opa"])
+    link = _proposal_link(walk.ann.page, walk.proxy.address, DROPPED)
+    for page in (walk.ann.page, plain.page):
+        page.goto(link)
+        expect(page.get_by_role("button", name="Approve exactly this plan")).to_be_visible()
+    walk.agent.drop_topic(DROPPED)
+    expect(walk.ann.page.locator("#stale-plan")).to_contain_text("Stale.")
+    expect(walk.ann.page.get_by_role("button", name="Approve exactly this plan")).to_have_count(0)
+    plain.page.get_by_role("button", name="Approve exactly this plan").click()
+    expect(plain.page.locator(".notice.bad")).to_contain_text("Not carried out.")
+    context.close()
+    assert all("409" in fault for fault in plain.faults), plain.faults
 
 
 def test_two_tabs_agree(walk: BrowsedPage) -> None:

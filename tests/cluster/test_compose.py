@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
+from agent.web.health_probe import PORT
 from config.sources import environment_names
 from testbed.cluster.settings import BrokerNode, broker_settings
 from testbed.cluster.spec import DEFAULT_VERSION, ClusterSpec
 from tests.cluster.driver import COMPOSE_PORTS, COMPOSE_RACKS
+from tests.deploy.tooling import compose_spec
 
 TOP = Path(__file__).resolve().parents[2]
 BROKERS = tuple(COMPOSE_PORTS)
@@ -35,6 +37,29 @@ NOT_SETTINGS = {"KAFKA_HEAP_OPTS"}
 @pytest.fixture(scope="module")
 def compose() -> Any:
     return yaml.safe_load((TOP / "docker-compose.yml").read_text())
+
+
+def compose_read(file: Path, folder: Path = TOP) -> subprocess.CompletedProcess[str]:
+    """As ``docker compose config`` reads it, with every profile."""
+    return subprocess.run([compose_spec(), str(file)], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_compose_takes_the_file_with_every_profile(compose: Any) -> None:
+    done = compose_read(TOP / "docker-compose.yml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(yaml.safe_load(done.stdout)["services"]) == set(compose["services"])
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [("cap_drop: [ALL]", "cap_dropp: [ALL]"), ("  prometheus: {}\n  tables", "  tables"), ("{condition:", "{when:"),
+     ("kafka-3: {condition: service_healthy}", "kafka-4: {condition: service_healthy}")],
+)  # fmt: skip
+def test_a_mistake_in_the_file_is_found(right: str, wrong: str, tmp_path: Path) -> None:
+    text = (TOP / "docker-compose.yml").read_text()
+    assert right in text
+    (tmp_path / "docker-compose.yml").write_text(text.replace(right, wrong))
+    assert compose_read(tmp_path / "docker-compose.yml", tmp_path).returncode != 0
 
 
 def environment_of(compose: Any, broker_id: int) -> dict[str, str]:
@@ -246,7 +271,8 @@ def test_nothing_is_installed_without_a_hash() -> None:
 def test_the_health_of_the_agents_image_is_its_own_answer() -> None:
     checks = [rest for instruction, rest in stages()["agent"] if instruction == "HEALTHCHECK"]
     assert len(checks) == 1
-    assert "http://127.0.0.1:9464/livez" in checks[0]
+    assert json.loads(checks[0].partition(" CMD ")[2]) == ["python", "-m", "agent.web.health_probe"]
+    assert f"EXPOSE {PORT}" in (TOP / "Dockerfile").read_text()
 
 
 def test_compose_builds_targets_that_the_dockerfile_has(compose: Any) -> None:
@@ -284,14 +310,3 @@ def test_the_image_has_every_package_of_the_wheel() -> None:
     ]
     assert "testbed" in packages
     assert {*packages} <= copied_in(TOP / "Dockerfile")
-
-
-def test_the_image_of_the_workload_alone_has_every_package_that_it_imports() -> None:
-    asked = "import sys, testbed.demo.workload.__main__; print(*{name.partition('.')[0] for name in sys.modules})"
-    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=TOP)
-    imported = {name for name in done.stdout.split() if (TOP / name / "__init__.py").exists()}
-    assert imported >= {"agent", "testbed"}
-    assert imported == copied_in(TOP / "testbed" / "demo" / "workload" / "Dockerfile") - {
-        "pom.xml",
-        "requirements.lock",
-    }

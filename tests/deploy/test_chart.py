@@ -160,6 +160,42 @@ def test_a_pod_has_no_right_that_it_does_not_need() -> None:
     assert set(container["resources"]) == {"requests", "limits"}
 
 
+@pytest.mark.parametrize(
+    "tls",
+    ['{"http": {"tls": {"cert_file": "/c", "key_file": "/k"}}}',
+     '{"http.tls.cert_file": "/c", "http.tls.key_file": "/k"}'],
+)  # fmt: skip
+def test_probes_and_prometheus_speak_tls_where_the_agent_does(tls: str) -> None:
+    named = json.dumps({"ca": {"secret": {"name": "rackwise-tls", "key": "ca.crt"}}})
+    resources = rendered(
+        "--set-json", f"config={tls}", "--set", "serviceMonitor.enabled=true", "--set-json",
+        f"serviceMonitor.tlsConfig={named}",
+    )  # fmt: skip
+    assert schemes(resources) == ["HTTPS"] * 3
+    (endpoint,) = of_kind(resources, "ServiceMonitor")["spec"]["endpoints"]
+    assert (endpoint["scheme"], endpoint["tlsConfig"]) == ("https", json.loads(named))
+
+
+def schemes(resources: list[Any]) -> list[str]:
+    (container,) = of_kind(resources, "Deployment")["spec"]["template"]["spec"]["containers"]
+    probes = ("startupProbe", "livenessProbe", "readinessProbe")
+    return [container[probe]["httpGet"]["scheme"] for probe in probes]
+
+
+def test_probes_and_prometheus_speak_plain_http_otherwise() -> None:
+    resources = rendered("--set", "serviceMonitor.enabled=true")
+    assert schemes(resources) == ["HTTP"] * 3
+    (endpoint,) = of_kind(resources, "ServiceMonitor")["spec"]["endpoints"]
+    assert "scheme" not in endpoint
+    assert "tlsConfig" not in endpoint
+
+
+@pytest.mark.parametrize("pages", [True, False])
+def test_a_person_stays_with_the_agent_that_knows_the_session(pages: bool) -> None:
+    service = of_kind(rendered("--set", f"http.pages={str(pages).lower()}", "--set", "config.mode=execute"), "Service")
+    assert service["spec"].get("sessionAffinity") == ("ClientIP" if pages else None)
+
+
 def test_the_user_is_the_one_of_the_image() -> None:
     dockerfile = (TOP / "Dockerfile").read_text()
     assert "USER 10001:10001" in dockerfile

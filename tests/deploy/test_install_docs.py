@@ -74,7 +74,7 @@ def test_every_command_of_rackwise_in_them_exists_with_its_options() -> None:
         assert [one for one in options if not re.search(rf"(^|[\s,]){one}\b", shown.output)] == []
 
 
-@pytest.mark.parametrize("text", [*blocks(section("Helm"), "yaml"), *blocks(CHART_README, "yaml")[:1]], ids=range(3))
+@pytest.mark.parametrize("text", [*blocks(section("Helm"), "yaml"), *blocks(CHART_README, "yaml")[:1]], ids=range(4))
 def test_the_chart_takes_the_values_that_they_show(text: str, tmp_path: Path) -> None:
     values = tmp_path / "values.yaml"
     values.write_text(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +85,28 @@ def test_kubernetes_takes_it(variant: str, version: str, tmp_path: Path) -> None
     done = conforming(text, version, tmp_path)
     assert done.returncode == 0, done.stdout
     assert f"Valid: {len(resources_of(text))}, Invalid: 0, Errors: 0, Skipped: 0" in done.stdout
+
+
+@pytest.mark.parametrize("version", KUBERNETES)
+def test_prometheus_finds_the_agents_of_an_overlay_and_may_ask_them(version: str, tmp_path: Path) -> None:
+    shutil.copytree(KUSTOMIZE, tmp_path / "kustomize")
+    mine = tmp_path / "kustomize" / "mine"
+    mine.mkdir()
+    written = {"namespace": "kafka", "resources": ["../execute"], "components": ["../monitoring"]}
+    (mine / "kustomization.yaml").write_text(yaml.safe_dump(written))
+    done = run(tool("kustomize"), "build", mine)
+    assert done.returncode == 0, done.stderr
+    resources = resources_of(done.stdout)
+    monitor, service = of_kind(resources, "ServiceMonitor"), of_kind(resources, "Service")
+    assert monitor["metadata"]["namespace"] == "kafka"
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
+    (endpoint,) = monitor["spec"]["endpoints"]
+    assert [port["name"] for port in service["spec"]["ports"]] == [endpoint["port"]]
+    (rule,) = of_kind(resources, "NetworkPolicy")["spec"]["ingress"]
+    assert rule["from"][1] == {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}
+    checked = conforming(done.stdout, version, tmp_path)
+    assert checked.returncode == 0, checked.stdout
+    assert f"Valid: {len(resources)}, Invalid: 0, Errors: 0, Skipped: 0" in checked.stdout
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

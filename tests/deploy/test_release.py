@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import os
@@ -25,7 +26,9 @@ from tests.deploy.tooling import TOP, run, tool
 EPOCH = 1_700_000_000
 PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]
 VERSION = PROJECT["version"]
-LOCK = (TOP / "requirements.lock").read_text()
+LOCK = (TOP / "requirements-notify.lock").read_text()
+NEEDED = {one.name for one in locked_packages((TOP / "requirements.lock").read_text())}
+VENDORED = json.loads((TOP / "agent/web/page/static/vendor/vendor.lock.json").read_text())
 WHEEL = f"rackwise-{VERSION}-py3-none-any.whl"
 SDIST = f"rackwise-{VERSION}.tar.gz"
 
@@ -165,13 +168,33 @@ def test_the_bill_has_each_locked_package_with_all_its_hashes(bill: Any) -> None
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
     assert bill["metadata"]["component"]["purl"] == f"pkg:pypi/rackwise@{VERSION}"
     assert bill["metadata"]["component"]["licenses"] == [{"license": {"id": "Apache-2.0"}}]
-    listed = {one["name"]: one for one in bill["components"]}
+    listed = {one["name"]: one for one in bill["components"] if one["purl"].startswith("pkg:pypi/")}
     pinned = [line.partition("==") for line in LOCK.splitlines() if "==" in line and not line.startswith((" ", "#"))]
     assert {name: one["version"] for name, one in listed.items()} == {
         canonicalize_name(name): rest.split()[0] for name, _, rest in pinned
     }
     assert sum(len(one["hashes"]) for one in listed.values()) == LOCK.count("--hash=sha256:")
     assert {digest["alg"] for one in listed.values() for digest in one["hashes"]} == {"SHA-256"}
+
+
+def test_what_notifications_alone_need_is_optional(bill: Any) -> None:
+    scopes = {one["name"]: one.get("scope") for one in bill["components"] if one["purl"].startswith("pkg:pypi/")}
+    assert {name for name, scope in scopes.items() if scope == "optional"} == set(scopes) - NEEDED
+    assert scopes["apprise"] == "optional"
+    (needs,) = (one["dependsOn"] for one in bill["dependencies"] if one["ref"].startswith("rackwise=="))
+    assert any(ref.startswith("apprise==") for ref in needs)
+
+
+def test_the_bill_has_the_browser_libraries_in_the_wheel(bill: Any) -> None:
+    listed = {one["purl"]: one for one in bill["components"] if one["purl"].startswith("pkg:npm/")}
+    assert sorted(listed) == sorted(
+        f"pkg:npm/{one['package'].replace('@', '%40')}@{one['version']}" for one in VENDORED
+    )
+    assert {one["licenses"][0]["license"]["id"] for one in listed.values()} == {one["licence"] for one in VENDORED}
+    digests = {one["hashes"][0]["content"] for one in listed.values()}
+    assert digests == {base64.b64decode(one["integrity"].removeprefix("sha512-")).hex() for one in VENDORED}
+    with_files = {one["ref"]: one.get("dependsOn", []) for one in bill["dependencies"]}[f"rackwise=={VERSION}"]
+    assert {one for one in with_files if one.startswith("npm:")} == {one["bom-ref"] for one in listed.values()}
 
 
 def test_each_package_that_is_installed_here_has_a_licence(bill: Any) -> None:
@@ -181,8 +204,9 @@ def test_each_package_that_is_installed_here_has_a_licence(bill: Any) -> None:
 
 def test_the_bill_knows_what_depends_on_what(bill: Any) -> None:
     needs = {one["ref"].partition("==")[0]: one.get("dependsOn", []) for one in bill["dependencies"]}
-    direct = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependencies"]}
-    assert {ref.partition("==")[0] for ref in needs["rackwise"]} == direct
+    lines = [*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["notify"]]
+    direct = {canonicalize_name(Requirement(line).name) for line in lines}
+    assert {ref.partition("==")[0] for ref in needs["rackwise"] if not ref.startswith("npm:")} == direct
     assert {ref.partition("==")[0] for ref in needs["uvicorn"]} == {"click", "h11"}
 
 

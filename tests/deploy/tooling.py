@@ -1,6 +1,6 @@
-"""Tools that check packages: helm, kubeconform and kustomize by Go, systemd-analyze by Debian, schemas of Kubernetes.
+"""Tools that check packages: helm, kubeconform, kustomize and compose-spec by Go, systemd-analyze, Kubernetes' schemas.
 
-They are built once into the user's cache, from the versions and hashes of ``tests/deploy/tools/go.sum``; a test that
+They are built once into the user's cache, from the versions and hashes of the ``go.sum`` beside this file; a test that
 needs one waits for a build that is under way. ``python -m tests.deploy.tooling`` builds them beforehand.
 """
 
@@ -26,6 +26,7 @@ from pipeline.maven import cache_home
 
 TOP = Path(__file__).resolve().parents[2]
 MODULE = Path(__file__).with_name("tools")
+COMPOSE_MODULE = Path(__file__).with_name("compose_tool")
 TOOLS = {
     "helm": "helm.sh/helm/v3/cmd/helm",
     "kubeconform": "github.com/yannh/kubeconform/cmd/kubeconform",
@@ -73,13 +74,30 @@ def _tools() -> Path:
     directory = cache_home() / "tools" / stamp
     with _whole(directory) as unfinished:
         if unfinished is not None:
-            subprocess.run(
-                [*_BUILD, "-o", f"{unfinished}/", *TOOLS.values()],
-                cwd=MODULE,
-                env={**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false", "GOTOOLCHAIN": "local"},
-                check=True,
-            )
+            _build(MODULE, f"{unfinished}/", *TOOLS.values())
     return directory
+
+
+@cache
+def compose_spec() -> Path:
+    """The program that reads compose files as ``docker compose config`` does, without an engine."""
+    needed("go")
+    sources = b"".join((COMPOSE_MODULE / name).read_bytes() for name in ("main.go", "go.mod", "go.sum"))
+    stamp = hashlib.sha256(sources + repr(_BUILD).encode()).hexdigest()[:12]
+    directory = cache_home() / "tools" / f"compose-{stamp}"
+    with _whole(directory) as unfinished:
+        if unfinished is not None:
+            _build(COMPOSE_MODULE, unfinished / "compose-spec", ".")
+    return directory / "compose-spec"
+
+
+def _build(module: Path, target: str | Path, *packages: str) -> None:
+    subprocess.run(
+        [*_BUILD, "-o", str(target), *packages],
+        cwd=module,
+        env={**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false", "GOTOOLCHAIN": "local"},
+        check=True,
+    )
 
 
 @cache
@@ -168,4 +186,5 @@ def run(*command: str | Path, cwd: Path = TOP) -> subprocess.CompletedProcess[st
 if __name__ == "__main__":
     if shutil.which("go"):
         _tools()
+        compose_spec()
         schemas()

@@ -212,6 +212,20 @@ def test_a_change_says_that_replicas_share_a_rack_only_while_they_do() -> None:
         assert dict(mended.evidence)["shares a rack"] is False
 
 
+def test_a_change_of_a_topic_that_is_deleted_is_no_finding_but_a_hidden_one_may_be_there() -> None:
+    answers = a_cluster()
+    shown = answers.rights
+    run = Run().look(answers.at(0)).look(answers.topic("blind", (1, 4)).at(10))
+    answers.without_topic("blind")
+    for at, hidden in ((20, None), (30, 1)):
+        answers.rights = replace(shown, topics_hidden=hidden)
+        run.look(answers.at(at))
+        assert [str(one.subject) for one in run.of(Reason.REPLICA_RACKS_CHANGED)] == ["topic/blind"]
+    answers.rights = replace(shown, topics_hidden=0)
+    run.look(answers.at(40))
+    assert run.of(Reason.REPLICA_RACKS_CHANGED) == []
+
+
 def test_a_reassignment_is_a_change_when_it_is_through_not_while_it_runs() -> None:
     answers = a_cluster()
     run = Run().look(answers.at(0))

@@ -52,7 +52,7 @@ def test_a_warm_up_is_seen_with_lag_range_and_source_then_promotable_when_its_ap
     assert str(found.subject) == f"task/app/0_1/{process_id(2)}"
     assert found.sentence == (
         "the warm-up of task 0_1 of app on process app-2 has caught up (lag 10,000, acceptable 10,000) "
-        "and can be promoted now; otherwise it waits 560 s for the next probing rebalance"
+        "and can be promoted now; otherwise it waits 9 min for the next probing rebalance"
     )
     assert dict(found.evidence)["source"] == "application endpoint"
 

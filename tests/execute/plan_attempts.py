@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agent.execute.commands.apply import apply_commands
 from agent.journal import plan_entries
-from agent.journal.commands import CommandVerb, LeaderAnswer
+from agent.journal.commands import CommandVerb, LeaderAnswer, next_attempt
 from agent.values.journal import JournalState
 from agent.values.reassignment import Batch, BatchState, PartitionEnd, PartitionEndReason, PlanState
 from tests.execute.commands import EMPTY, LIMITS, MINUTE, MOVE, STANDING, TARGET, ask, done, plan
@@ -36,8 +36,9 @@ def journal_with_plan(state: PlanState | str) -> JournalState:
 def after_command(
     view: JournalState, verb: CommandVerb, name: str = "c0", about: str = FIRST
 ) -> tuple[JournalState, LeaderAnswer]:
-    """The journal after a command, and its answer."""
-    command = ask(verb, MOVE if about == FIRST else about, id_=name)
+    """The journal after a command, and its answer; as the command line does, it names the attempt that was shown."""
+    shown = next_attempt(plan_entries.plans(view), view, FIRST).number
+    command = ask(verb, MOVE if about == FIRST else about, id_=name, attempt=shown)
     result = apply_commands([command], view, STANDING, LIMITS, NOW_MS)
     after = journal(*result.writes, at_ms=NOW_MS, view=view)
     return after, done(result, view, name)

@@ -172,13 +172,12 @@ def test_what_is_in_progress_is_not_changed_by_another_approval(
 @pytest.mark.parametrize(
     ("attempt", "fits"),
     [
-        pytest.param(None, True, id="from a rackwise that knows of one only"),
         pytest.param(1, False, id="the one that has ended"),
         pytest.param(2, True, id="the next one"),
         pytest.param(3, False, id="the one after it"),
     ],
 )
-def test_an_approval_is_of_the_attempt_that_the_operator_saw(attempt: int | None, fits: bool) -> None:
+def test_an_approval_is_of_the_attempt_that_the_operator_saw(attempt: int, fits: bool) -> None:
     ended = OPEN._replace(state=PlanState.ROLLED_BACK, sentence="rollback requested by ann@desk")
     answer = decided(None, ended, command=asked(attempt=attempt))
     assert answer.done is fits

@@ -81,7 +81,8 @@ def test_the_answer_names_the_plan_and_says_what_happens(
     verb: CommandVerb, state: PlanState, sentence: str, about: str | None, hears: PlanCommand | None
 ) -> None:
     view = in_journal(plan(state, moved="0"))
-    result = apply_commands([ask(verb, MOVE)], view, STANDING, LIMITS, NOW_MS)
+    shown = 2 if about == "P.2" else 1
+    result = apply_commands([ask(verb, MOVE, attempt=shown)], view, STANDING, LIMITS, NOW_MS)
     answer = done(result, view)
     assert answer.sentence.replace(MOVE.id, "P") == sentence
     assert answer.done is not sentence.startswith("refused: ")

@@ -163,12 +163,11 @@ def test_what_ended_is_approved_again_and_history_keeps_both(state: PlanState) -
     ("attempt_", "so"),
     [
         pytest.param(2, True, id="the one that was shown"),
-        pytest.param(None, True, id="an older command line, which knows of one only"),
         pytest.param(1, False, id="the one before, which ended meanwhile"),
         pytest.param(3, False, id="one that does not come next"),
     ],
 )
-def test_an_approval_is_of_the_attempt_that_was_shown(attempt_: int | None, *, so: bool) -> None:
+def test_an_approval_is_of_the_attempt_that_was_shown(attempt_: int, *, so: bool) -> None:
     view = journal_with_plan(CANCELLED)
     answer = done(apply_commands([ask(A, MOVE, attempt=attempt_)], view, STANDING, LIMITS, NOW_MS), view)
     assert answer.done is so
@@ -176,6 +175,17 @@ def test_an_approval_is_of_the_attempt_that_was_shown(attempt_: int | None, *, s
         assert answer.sentence == (
             f"refused: attempt {attempt_} was approved, and the next one is attempt 2; attempt 1 cancelled"
         )
+
+
+def test_an_approval_that_names_no_attempt_is_of_the_first_one() -> None:
+    """A program that sends the same approval again starts nothing that a person has cancelled meanwhile."""
+    first = done(apply_commands([ask(A, MOVE, attempt=None)], EMPTY, STANDING, LIMITS, NOW_MS))
+    assert (first.done, first.plan) == (True, FIRST)
+    view = journal_with_plan(CANCELLED)
+    again = done(apply_commands([ask(A, MOVE, attempt=None)], view, STANDING, LIMITS, NOW_MS), view)
+    assert again.sentence == (
+        "refused: the approval names no attempt, and the next one is attempt 2; attempt 1 cancelled"
+    )
 
 
 def test_an_approval_of_what_ended_and_is_not_proposed_says_how_it_ended() -> None:

@@ -203,7 +203,8 @@ def test_before_anything_is_proposed_what_stops_something_is_answered_wherever_i
     answered, result = unplanned(queue, view)
     assert answered == ["c1", "c2", "c3", "c5", "c9"], "and a resume behind what waits comes in its turn"
     assert sum(write.key == "command-position" for write in result.writes) == 3, "what waits is read again"
-    assert result.unanswered
+    assert (result.unanswered, result.holds_plans) == (True, True), "the rollback that waits is about an open plan"
+    assert not unplanned(queue[:-1], view)[1].holds_plans, "a cancel of what has not begun is about none"
     assert [word.word.value for word in result.words if isinstance(word, CommandReceived)] == ["cancel"]
     after = grown(view, *result.writes, now_ms=NOW_MS)
     assert pause_in(after) is not None

@@ -30,7 +30,7 @@ from tests.snapshots import NOW_MS
 
 CLUSTER = "c-1"
 KEY, FORMER, OTHER = (JournalKey(f"key {n} of the executors, 32 long".encode()) for n in range(3))
-PAGE = CommandWitness("rw-2", KEY)
+PAGE = CommandWitness("rw-2", (KEY,))
 ANN_S = JournalKey(b"the key of ann herself")
 VIEW = journal(leader_write(LeaderEntry("rw-1", "host", 1, CLUSTER, 0)), at_ms=NOW_MS)
 LIVE = CommandOrigin(live=True)
@@ -51,8 +51,18 @@ def obeyed(*commands: InboxEntry, view: JournalState = VIEW, limits: Limits = TW
 
 @pytest.mark.parametrize("key", [KEY, FORMER], ids=["the key in force", "a former key"])
 def test_the_person_of_a_page_is_proven_by_a_key_of_the_executors(key: JournalKey) -> None:
-    one = given(CommandVerb.APPROVE, by=CommandWitness("rw-2", key))
+    one = given(CommandVerb.APPROVE, by=CommandWitness("rw-2", (key,)))
     assert sender_of(one, {}, CLUSTER, (KEY, FORMER)) == CommandSender("ann", signed=True, witness="rw-2")
+
+
+@pytest.mark.parametrize("has", [(KEY,), (FORMER,), (KEY, FORMER), (FORMER, KEY)])
+def test_while_keys_are_changed_each_agent_believes_the_others(has: tuple[JournalKey, ...]) -> None:
+    """Of two agents one has only the former key, or only the new one, while files are changed one after the other."""
+    one = given(CommandVerb.APPROVE, by=CommandWitness("rw-2", (KEY, FORMER)))
+    assert sender_of(one, {}, CLUSTER, has).person == "ann"
+    assert sender_of(one, {}, CLUSTER, (OTHER,)).person is None
+    many = " ".join(["0" * 64] * 16 + [one.value["code"]])
+    assert sender_of(one._replace(value={**one.value, "code": many}), {}, CLUSTER, has).person is None
 
 
 def test_who_why_and_what_was_seen_are_in_the_journal() -> None:
@@ -90,7 +100,7 @@ def test_one_person_by_two_ways_is_one(name: str) -> None:
 
 
 FORGED: list[tuple[str, InboxEntry]] = [
-    ("a key that no executor has", given(CommandVerb.APPROVE, by=CommandWitness("rw-2", OTHER))),
+    ("a key that no executor has", given(CommandVerb.APPROVE, by=CommandWitness("rw-2", (OTHER,)))),
     ("another cluster", given(CommandVerb.APPROVE, cluster="c-2")),
     ("no code", (one := given(CommandVerb.APPROVE))._replace(value={**one.value, "code": None})),
     ("another person's name", one._replace(value={**one.value, "who": "bob"})),
@@ -133,7 +143,7 @@ def test_a_person_s_own_signature_comes_before_a_witness() -> None:
 
 
 def test_what_stops_something_is_obeyed_also_from_a_page_that_is_not_known() -> None:
-    result = obeyed(given(CommandVerb.PAUSE, by=CommandWitness("rw-2", OTHER)))
+    result = obeyed(given(CommandVerb.PAUSE, by=CommandWitness("rw-2", (OTHER,))))
     view = journal(*result.writes, at_ms=NOW_MS, view=VIEW)
     assert pause_in(view).who == "ann (self-declared)"
     assert answer_to(view, "c1").command.witness is None

@@ -112,7 +112,7 @@ def test_a_pause_goes_by_the_topic_and_its_answer_comes_by_the_journal(
 @pytest.mark.timeout(120)
 def test_a_person_at_the_page_pauses_and_resumes_by_the_topic(agent: ObeyingAgent) -> None:
     wait_for(agent.leads, "the agent leads", 60)
-    desk = CommandDesk(plan=agent.plan, witness=CommandWitness("two", KEY), journal=lambda: read_journal(agent.plan))
+    desk = CommandDesk(plan=agent.plan, witness=CommandWitness("two", (KEY,)), journal=lambda: read_journal(agent.plan))
     opa = SignedInPerson("opa@example.org", up_to(AccessRole.OPERATE), SignInWay.OIDC)
     done = desk.ask(opa, WantedCommand(CommandVerb.PAUSE, reason="sale"))
     view = read_journal(agent.plan)

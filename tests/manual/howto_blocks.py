@@ -7,6 +7,7 @@ A mark is a comment of HTML in the line before a block of ``sh``::
     <!-- run; until: "TEXT" -->           the block is run again until its output has the text
     <!-- run; never: "TEXT" -->           the output does not have it
     <!-- run; exit: any -->               it may fail
+    <!-- run; clone -->                   it is run at the top of the clone
     <!-- run; last -->                    run after all documents
     <!-- drill; ... -->                   the same, in the drill alone: it takes minutes
     <!-- drill; grow -->                  the application gets one more instance after it
@@ -44,6 +45,10 @@ class HowToBlock(NamedTuple):
     @property
     def last(self) -> bool:
         return "; last" in self.mark
+
+    @property
+    def in_clone(self) -> bool:
+        return "; clone" in self.mark
 
     @property
     def may_fail(self) -> bool:

@@ -8,27 +8,16 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from testbed.cluster.jars import kafka_jars
-from testbed.cluster.spec import DEFAULT_VERSION
 from tests.command import ROOT, environment
 from tests.manual.howto_blocks import HowToBlock
 
 WITHIN_S, DRILLED_S = 90.0, 400.0
 """Of a block, and of one that is drilled."""
 _PAUSE_S = 2.0
-KAFKA_TOOLS = {
-    "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
-    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
-    "kafka-reassign-partitions.sh": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
-    "kafka-console-consumer.sh": "org.apache.kafka.tools.consumer.ConsoleConsumer",
-    "kafka-producer-perf-test.sh": "org.apache.kafka.tools.ProducerPerformance",
-    "kafka-consumer-groups.sh": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
-}
-"""Kafka's own tools by the names of their scripts, which are no part of the jars."""
 HURRY = {
     "RACKWISE_POLL_INTERVAL": "1s",
     "RACKWISE_PLAN_INTERVAL": "2s",
@@ -40,23 +29,24 @@ HURRY = {
 
 
 class HowToShell:
-    """A bash of its own, with rackwise and Kafka's tools in its path, in a folder of its own."""
+    """A bash of its own, with these folders in its path, in a folder of its own."""
 
-    def __init__(self, folder: Path, tools: Path, variables: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, path: Sequence[Path], variables: Mapping[str, str]) -> None:
         self._folder, self._steps, self._last = folder, 0, ""
         folder.mkdir(parents=True, exist_ok=True)
-        path = f"{tools}{os.pathsep}{os.environ['PATH']}"
+        places = os.pathsep.join([*map(str, path), os.environ["PATH"]])
         self._process = subprocess.Popen(
             ["bash", "--noprofile", "--norc"],
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, cwd=folder,
-            env=environment(**HURRY, **variables, PATH=path, PYTHONPATH=str(ROOT)), start_new_session=True,
+            env=environment(**HURRY, **variables, PATH=places, PYTHONPATH=str(ROOT)), start_new_session=True,
         )  # fmt: skip
 
     def run(self, block: HowToBlock) -> None:
         """Run a block; fails with its output where it does not come to what its mark says."""
         until = time.monotonic() + (DRILLED_S if block.drilled else WITHIN_S)
         while True:
-            output, failed = self._once(block.text, until + WITHIN_S)
+            output, failed = self._once(f"cd {ROOT}\n{block.text}cd - > /dev/null" if block.in_clone else block.text,
+                                        until + WITHIN_S)  # fmt: skip
             wanted = [text for text in block.texts("until") if text not in output]
             if not wanted and not (failed and block.texts("until") and not block.may_fail):
                 break
@@ -100,16 +90,10 @@ def _text(file: Path) -> str:
     return file.read_text() if file.exists() else ""
 
 
-def make_tools(folder: Path) -> Path:
-    """A folder with ``rackwise`` of this checkout and Kafka's tools."""
+def make_command(folder: Path) -> Path:
+    """A folder with ``rackwise`` of this checkout."""
     folder.mkdir()
-    jars = kafka_jars(DEFAULT_VERSION)
-    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto -Xmx128m"
-    scripts = {
-        name: f"exec {jars.java} {quick} -cp '{jars.classpath}' {main} \"$@\"" for name, main in KAFKA_TOOLS.items()
-    }
-    for name, line in {**scripts, "rackwise": f'exec {sys.executable} -m agent "$@"'}.items():
-        script = folder / name
-        script.write_text(f"#!/bin/sh\n{line}\n")
-        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    script = folder / "rackwise"
+    script.write_text(f'#!/bin/sh\nexec {sys.executable} -m agent "$@"\n')
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
     return folder

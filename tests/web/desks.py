@@ -18,5 +18,5 @@ KEY = JournalKey(b"the key of this very process")
 
 def desk_of(path: Path, view: Callable[[], JournalState], key: JournalKey = KEY, **more: Any) -> CommandDesk:
     plan = LeadershipPlan(config={}, agent="rw-1", file=path)
-    witness = CommandWitness("rw-1", key)
+    witness = CommandWitness("rw-1", (key,))
     return CommandDesk(plan=plan, witness=witness, journal=view, **{"proposals": lambda: (MOVE,), "wait_s": 5, **more})

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
@@ -247,3 +248,17 @@ def test_the_server_refuses_by_address() -> None:
         assert near == [200, 200, 429]
         assert far.recv(12) == b"HTTP/1.1 200"
         assert status(server) == 200
+
+
+def test_the_manual_has_the_bounds_of_the_server() -> None:
+    manual = " ".join((Path(__file__).parents[2] / "docs/operations.md").read_text().split())
+    bounds = ServerBounds()
+    for words in (
+        f"The server takes {bounds.connections} connections",
+        f"no whole request head within {bounds.head_s:.0f} s",
+        f"does not take an answer within {bounds.answer_s:.0f} s",
+        f"A head may have {bounds.head_bytes // 1_024} KiB",
+        f"{bounds.pages} requests run at once",
+        f"{bounds.per_s:.0f} a second from one address after a burst of {bounds.burst:.0f}",
+    ):
+        assert words in manual

@@ -142,6 +142,9 @@ def test_a_plan_that_has_changed_since_it_was_seen_is_not_approved(serve: Serve)
         (APPROVE, {"plan_hash": SEEN, "throttle": "1B/s"}, 409),
         (APPROVE, {"plan_hash": SEEN, "max_moves": 0}, 422),
         (APPROVE, {"plan_hash": SEEN, "max_moves": 2**63}, 422),
+        (APPROVE, {"plan_hash": SEEN, "max_moves": True}, 422),
+        (APPROVE, {"plan_hash": SEEN, "throttle": True}, 422),
+        (APPROVE, {"plan_hash": SEEN, "attempt": True}, 422),
         (APPROVE, {"plan_hash": SEEN, "attempt": 7}, 409),
         (APPROVE, [], 422),
     ],
@@ -208,7 +211,7 @@ def test_what_cannot_be_sent_is_503_with_the_reason(tmp_path: Path, error: Excep
 
 def test_an_agent_in_dry_run_sends_nothing_and_signs_nothing(tmp_path: Path) -> None:
     plan = LeadershipPlan(config={}, agent="rw-1", file=tmp_path / "journal")
-    for desk in (CommandDesk(), CommandDesk(plan=plan), CommandDesk(witness=CommandWitness("rw-1", KEY))):
+    for desk in (CommandDesk(), CommandDesk(plan=plan), CommandDesk(witness=CommandWitness("rw-1", (KEY,)))):
         with pytest.raises(AccessRefused) as error:
             desk.ask(ANN, WantedCommand(CommandVerb.APPROVE, MOVE.id, SEEN))
         assert (error.value.status_code, error.value.kind) == (409, "urn:rackwise:problem:dry-run")

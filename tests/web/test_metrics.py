@@ -112,7 +112,8 @@ def test_every_documented_metric_is_exported_with_its_labels_and_kind_and_no_oth
         snapshot=replace(full.cycle.snapshot, gaps=gaps, bytes_per_s=rates),
         detection=replace(full.cycle.detection, assessments={"g": bytes_known}),
     )
-    families = {one.name: one for one in text_string_to_metric_families(page(replace(full, cycle=cycle)))}
+    every = page(replace(full, cycle=cycle), SeriesCaps(consumer_lag="partition"))
+    families = {one.name: one for one in text_string_to_metric_families(every)}
     exported = {one.name.removesuffix("_total") for one in METRICS if one.name != "rackwise_unplanned"}
     assert set(families) - {"rackwise_unplanned"} == exported
     for described in METRICS:

@@ -66,13 +66,14 @@ class CommandBacklog:
     """Has this leadership read what operators requested before it? Until then nothing new begins.
 
     A pause that waited while no agent led comes before all that it is to hold. What cannot be read does not hold; what
-    was read, and is to stop something, holds until it is answered, however long that takes.
+    was read, and is to stop something, holds until it is answered, however long that takes: what is about no plan in
+    the journal waits for the first planning, and holds no batch meanwhile.
     """
 
     def __init__(self) -> None:
         self._until = time.monotonic() + ANSWER_WITHIN_S
         self._done = False
-        self._unanswered = False
+        self._unanswered = self._holds_plans = False
         self.for_planning = False
         """What is not answered waits for the first planning."""
 
@@ -80,16 +81,17 @@ class CommandBacklog:
         """Some commands were read, or none; ``unanswered``: some of them are to stop something, and wait."""
         if some or (inbox.problem() is not None and inbox.unread() is None):
             self._until = time.monotonic() + ANSWER_WITHIN_S
-        self._unanswered = unanswered
+        self._unanswered = self._holds_plans = unanswered
 
-    def answered(self, inbox: CommandInbox, *, unanswered: bool, full: bool) -> None:
+    def answered(self, inbox: CommandInbox, *, unanswered: bool, holds_plans: bool, full: bool) -> None:
         """They were answered, but for what waits for the first planning; ``full``: more may wait behind them."""
         self._unanswered = self.for_planning = unanswered
+        self._holds_plans = holds_plans
         self._done = self._done or (inbox.caught_up() and not full)
 
-    def why_not(self, inbox: CommandInbox | None) -> str | None:
-        """Why nothing may begin yet; None when it may."""
-        if self._unanswered:
+    def why_not(self, inbox: CommandInbox | None, *, batch: bool = False) -> str | None:
+        """Why nothing may begin yet, or with ``batch`` no batch of a plan in the journal; None when it may."""
+        if self._holds_plans if batch else self._unanswered:
             return _FIRST
         unread = inbox is not None and inbox.unread() is not None
         return None if self._done or unread or time.monotonic() > self._until else _FIRST

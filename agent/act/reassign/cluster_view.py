@@ -128,6 +128,8 @@ def _rest(
     throttles, min_isrs, sizes = answers["throttles"], answers["min isr"], answers["sizes"]
     if isinstance(throttles, CallFailed):
         raise LookFailedError(f"the throttles could not be read: {throttles.detail}")
+    if isinstance(throttles, DescribedThrottles) and throttles.differing:
+        raise LookFailedError(f"brokers do not agree about the throttles of topic {throttles.differing[0]} yet")
     return _Rest(
         cast("DescribedThrottles", throttles),
         min_isrs if isinstance(min_isrs, DescribedConfigs) else DescribedConfigs({}, ()),

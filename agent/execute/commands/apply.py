@@ -96,6 +96,8 @@ class CommandEffects(NamedTuple):
     """True when something was approved or resumed, so that the next planning need not be waited for."""
     unanswered: bool = False
     """True when a command that is to stop something waits for the first planning."""
+    holds_plans: bool = False
+    """True when one of these is about a plan that has not ended: what is not in the journal, no batch is of."""
 
 
 def apply_commands(  # noqa: PLR0917 (what is commanded, then what it is judged by)
@@ -132,7 +134,7 @@ def apply_commands(  # noqa: PLR0917 (what is commanded, then what it is judged 
         if answer_to(view, one.id) is not None:
             continue
         if not full and _must_wait(one, room, behind=waits):
-            waits, total = True, total._replace(unanswered=total.unanswered or stops_something((one,)))
+            waits, total = True, _waiting(one, room, total)
             continue
         command, result, signed_ms = _apply_one(one, room, people, witnesses)
         result = _writable(result, now_ms)
@@ -158,6 +160,16 @@ def _must_wait(one: PendingCommand, room: CommandContext, *, behind: bool) -> bo
     except UnreadableError:
         return behind
     return not room.can_answer(command) or (behind and command.verb not in STOPPING)
+
+
+def _waiting(one: PendingCommand, room: CommandContext, total: CommandEffects) -> CommandEffects:
+    """The effects with one that waits for the first planning."""
+    if not stops_something((one,)):
+        return total
+    name = one.value.get("proposal_id")
+    plan = room.meant(name) if isinstance(name, str) else None
+    holds = not isinstance(name, str) or (plan is not None and not plan.ended)
+    return total._replace(unanswered=True, holds_plans=total.holds_plans or holds)
 
 
 def stops_something(waiting: Iterable[PendingCommand]) -> bool:

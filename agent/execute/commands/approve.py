@@ -52,11 +52,12 @@ def _against(command: OperatorCommand, proposal: Proposal) -> CommandDecision | 
 def _other_attempt(
     command: OperatorCommand, attempt: PlanAttempt, newest: ReassignmentPlan | None
 ) -> CommandDecision | None:
-    if command.attempt in (None, attempt.number):
+    if (command.attempt or 1) == attempt.number:  # what names none knows of the first one only
         return None
     ended = f"; {attempt_text(newest)}" if newest is not None else ""
+    named = "the approval names no attempt" if command.attempt is None else f"attempt {command.attempt} was approved"
     return refused(
-        f"attempt {command.attempt} was approved, and the next one is attempt {attempt.number}{ended}",
+        f"{named}, and the next one is attempt {attempt.number}{ended}",
         f"Approve the next one: rackwise proposals approve {attempt.of}",
     )
 

@@ -33,6 +33,8 @@ _DOMAIN = b"rackwise.command.v1"
 _WITNESSED = b"rackwise.witness.v1"
 """Of a key that signs other things too: no code of one kind is one of another."""
 
+_MOST_CODES = 16
+"""Of one command: one for each key that its agent has."""
 _MOST_WITNESS = 80
 """Characters of an agent's name that are kept."""
 
@@ -51,8 +53,8 @@ class CommandWitness(NamedTuple):
     """An agent at whose page people sign in."""
 
     name: str
-    key: JournalKey
-    """One that executors alone have, or this process where they have none."""
+    keys: tuple[JournalKey, ...]
+    """Those that executors alone have, the one in force first, or of this process where they have none."""
 
 
 class CommandOrigin(NamedTuple):
@@ -99,9 +101,13 @@ def signed(value: Mapping[str, Any], signer: CommandSigner, cluster: str) -> dic
 
 
 def witnessed(value: Mapping[str, Any], witness: CommandWitness, cluster: str) -> dict[str, Any]:
-    """A command of a person who signed in, with the agent that vouches for it and its code."""
+    """A command of a person who signed in, with the agent that vouches for it and its codes, one for each key.
+
+    So a leading agent that has only some of the keys believes it, as it believes records of the journal.
+    """
     named = {**value, WITNESS: witness.name}
-    return {**named, CODE: witness.key.code(_text(named, cluster, _WITNESSED))}
+    text = _text(named, cluster, _WITNESSED)
+    return {**named, CODE: " ".join(key.code(text) for key in witness.keys)}
 
 
 def sender_of(
@@ -138,7 +144,8 @@ def _signed_in(value: Mapping[str, Any], code: object, cluster: str, witnesses: 
         text = _text({field: below for field, below in value.items() if field != CODE}, cluster, _WITNESSED)
     except (ValueError, RecursionError):
         return unproven
-    proven = [hmac.compare_digest(key.code(text), code) for key in witnesses]
+    given = code.split()[:_MOST_CODES]
+    proven = [hmac.compare_digest(key.code(text), one) for key in witnesses for one in given]
     return CommandSender(who, signed=True, witness=witness) if any(proven) else unproven
 
 

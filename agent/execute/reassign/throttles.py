@@ -47,8 +47,9 @@ def rate_of(
 ) -> int:
     """Bytes per second for each broker of the batch: its headroom, between floor and ceiling.
 
-    What a broker takes in is unknown: the floor. A copy must gain on its producers, so the rate is never below what
-    they write to the partitions that one broker copies.
+    What a broker takes in is unknown: the floor. A copy must gain on its producers, so the rate is not below what they
+    are known to write to the partitions that one broker copies. What is unknown raises it no further: the headroom is
+    the producers', and a copy that is too slow harms nothing.
     """
     chosen = fixed if fixed is not None else policy.limits.throttle
     if chosen is not None:

@@ -17,7 +17,7 @@ from agent.errors import ConfigError
 from agent.values.clock import Clock, system_clock
 from agent.web.access.ambient import TrustedNetworks, certified, client_address, is_from, proxied, trusted_networks
 from agent.web.access.attempts import FailedSignIns
-from agent.web.access.person import NO_ONE, VIEWER, SignedInPerson
+from agent.web.access.person import NO_ONE, VIEWER, AccessRole, SignedInPerson
 from agent.web.access.refusals import AccessRefused
 from agent.web.access.request_checks import cookie_of, own_origins
 from agent.web.access.sessions import FormTokens, SessionStore
@@ -64,15 +64,25 @@ class AccessGate:
         """The name of the cookie that ties a sign-in at the issuer to the browser that began it."""
         return self._cookie("rackwise-oidc")
 
-    def identify(self, request: Request) -> SignedInPerson:
-        """Who sent it. Raises AccessRefused for a claim that does not hold, which is never taken for no claim."""
+    def identify(self, request: Request, *, used: bool = True) -> SignedInPerson:
+        """Who sent it. Raises AccessRefused for a claim that does not hold, which is never taken for no claim.
+
+        ``used``: a session is used by it, and goes on; not so where a request that is under way is looked at again.
+        """
         if "authorization" in request.headers:
             return self._bearer(request)
-        if (person := self._of_session(request)) is not None:
+        if (person := self._of_session(request, used=used)) is not None:
             return person
         person = proxied(request, self.settings.auth.proxy, self.proxies)
         person = person or certified(request.scope, self.settings.auth.certificates, self.now_s())
         return person or (NO_ONE if self.settings.auth.is_set else VIEWER)
+
+    def may_still(self, request: Request, role: AccessRole) -> bool:
+        """Whether the one who sent it has that role by now."""
+        try:
+            return self.identify(request, used=False).may(role)
+        except AccessRefused:
+            return False
 
     def by_token(self, request: Request, token: str, name: str = "") -> tuple[SignedInPerson, str]:
         """The person with a token, and its credential. ``name``: who it claims to be. Raises AccessRefused.
@@ -122,9 +132,9 @@ class AccessGate:
         person, _ = self.by_token(request, value[len(_BEARER) :].strip())
         return person
 
-    def _of_session(self, request: Request) -> SignedInPerson | None:
+    def _of_session(self, request: Request, *, used: bool) -> SignedInPerson | None:
         cookie = cookie_of(request, self.session_cookie)
-        session = self.sessions.find(cookie, self.clock().monotonic_ms) if cookie else None
+        session = self.sessions.find(cookie, self.clock().monotonic_ms, used=used) if cookie else None
         if session is None:
             return None
         request.state.session = cookie

@@ -56,16 +56,21 @@ class SessionStore:
             self._sessions[_key(cookie)] = WebSession(person, credential, now_ms, now_ms)
         return cookie
 
-    def find(self, cookie: str, now_ms: int) -> WebSession | None:
-        """The session of a cookie, used now; None where there is none, or it has ended."""
+    def find(self, cookie: str, now_ms: int, *, used: bool = True) -> WebSession | None:
+        """The session of a cookie, which is ``used`` now; None where there is none, or it has ended."""
         if len(cookie) != _COOKIE_CHARS or not cookie.isascii():
             return None
         key = _key(cookie)
         with self._lock:
-            found = self._sessions.pop(key, None)
-            if found is None or self._is_over(found, now_ms):
+            found = self._sessions.get(key)
+            if found is None:
                 return None
-            self._sessions[key] = found = found._replace(used_ms=now_ms)
+            if self._is_over(found, now_ms):
+                del self._sessions[key]
+                return None
+            if used:
+                self._sessions[key] = found = found._replace(used_ms=now_ms)
+                self._sessions.move_to_end(key)
             return found
 
     def end(self, cookie: str) -> None:

@@ -10,8 +10,9 @@ import asyncio
 import json
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 import structlog
@@ -20,6 +21,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import StreamingResponse
 
 from agent.documents.journal import plan_rows
+from agent.web.access.gate import AccessGate
+from agent.web.access.person import AccessRole
 from agent.web.agent_view import AgentView, FinishedLook
 from agent.web.api.problems import ApiProblem
 from agent.web.page.look_documents import LookDocuments, ShownLooks
@@ -30,7 +33,7 @@ LISTENERS = 100
 _POLL_S = 0.5
 _HEARTBEAT_S = 10.0
 _LIFETIME_S = 900.0
-"""A stream ends after this long: the browser asks again at once, and access is checked again."""
+"""A stream ends after this long: the browser asks again at once."""
 _RING = 512
 """Messages that a listener which comes back may have missed."""
 _WAITING = 64
@@ -75,30 +78,34 @@ class EventStream:
         """Open streams."""
         return len(self._listeners)
 
-    async def open(self, last_id: str) -> AsyncIterator[bytes]:
-        """The messages for one listener. Raises the problem of one listener too many."""
+    async def open(self, last_id: str, may_listen: Callable[[], bool] = lambda: True) -> AsyncIterator[bytes]:
+        """The messages for one listener, as long as it may listen. Raises the problem of one listener too many."""
         if len(self._listeners) >= LISTENERS:
             raise ApiProblem(503, f"{LISTENERS} streams are open", todo="Close other pages.", retry_after_s=30)
         if self._watching is None:
             documents = await self._shown()
             self._seen = None if documents is None else await run_in_threadpool(self._state, documents)
             self._watching = self._watching or asyncio.create_task(self._watch())
-        return self._messages(last_id)
+        return self._messages(last_id, may_listen)
 
-    async def _messages(self, last_id: str) -> AsyncIterator[bytes]:
+    async def _messages(self, last_id: str, may_listen: Callable[[], bool]) -> AsyncIterator[bytes]:
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_WAITING + 1)
         self._listeners.add(queue)
         try:
             yield f"retry: {_RETRY_MS}\n\n".encode()
             for body in self._missed(last_id, await self._shown()):
                 yield body
-            until = asyncio.get_running_loop().time() + _LIFETIME_S
-            while asyncio.get_running_loop().time() < until:
+            now_s = asyncio.get_running_loop().time
+            until, check_at = now_s() + _LIFETIME_S, now_s() + _HEARTBEAT_S
+            while now_s() < until:
                 try:
                     chunk = await asyncio.wait_for(queue.get(), _HEARTBEAT_S)
                 except TimeoutError:
-                    yield _HEARTBEAT
-                    continue
+                    chunk = _HEARTBEAT
+                if now_s() >= check_at:
+                    if not await run_in_threadpool(may_listen):  # it may read a file
+                        return
+                    check_at = now_s() + _HEARTBEAT_S
                 if chunk is None:
                     return
                 yield chunk
@@ -222,7 +229,9 @@ def event_routes(stream: EventStream) -> APIRouter:
         With ``Last-Event-ID`` a client that comes back gets what it missed; ``reset`` says that this is not known any
         more, so everything should be read again.
         """
-        messages = await stream.open(request.headers.get("last-event-id", ""))
+        gate: AccessGate | None = getattr(request.state, "gate", None)
+        may_listen = (lambda: True) if gate is None else partial(gate.may_still, request, AccessRole.VIEW)
+        messages = await stream.open(request.headers.get("last-event-id", ""), may_listen)
         headers = {"cache-control": "no-store", "x-content-type-options": "nosniff", "x-accel-buffering": "no"}
         return StreamingResponse(messages, media_type="text/event-stream", headers=headers)
 

@@ -41,7 +41,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 class CommandBody(BaseModel):
     """What goes with a command; an approval has the hash."""
 
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, strict=True)
 
     plan_hash: Annotated[str | None, Field(max_length=64, description="Hash of the plan that was seen.")] = None
     reason: Annotated[str | None, Field(max_length=MAX_TEXT, description="Reason, kept in the journal.")] = None

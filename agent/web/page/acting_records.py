@@ -54,9 +54,13 @@ class ActingRecords:
 
     @property
     def unreadable(self) -> str:
-        """Why the journal is not shown, as a sentence; empty where it is."""
-        records = self.records
-        why = f": {records.why}" if records.why else ""
-        if not records.known:
-            return f"The journal cannot be read, so approvals, plans and throttles of rackwise are unknown{why}"
-        return f"There is no journal{why}" if records.why else ""
+        """Why the journal is unknown, as a sentence; empty where it was read, or where there is none."""
+        if self.records.known:
+            return ""
+        why = f": {self.records.why}" if self.records.why else ""
+        return f"The journal cannot be read, so approvals, plans and throttles of rackwise are unknown{why}"
+
+    @property
+    def missing(self) -> str:
+        """Why there is certainly no journal, so that nothing was approved, moved or throttled; empty where one is."""
+        return f"{self.records.why}." if self.records.known and self.records.why else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -20,6 +21,7 @@ from config.foreign_text import shortened
 TEMPLATES = Path(__file__).with_name("templates")
 UNKNOWN = Markup('<span class="unknown">unknown</span>')
 _NAME_SHOWN = 64
+_STREAMS_CLIENT = re.compile(r".*?([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:-StreamThread-(\d+)-consumer)?")
 _LEAST_ROOM = 32
 """Below this the number of characters that are left out would be most of what is shown."""
 
@@ -77,6 +79,14 @@ def short_name(text: object, room: int = _NAME_SHOWN) -> str:
     """A foreign name on one line, without its middle where it is longer than ``room``."""
     shown = shortened(str(text), run=max(room, _LEAST_ROOM))
     return shown if len(shown) <= room else f"{shown[: room - 1]}…"
+
+
+def short_client(client: str, room: int) -> str:
+    """A client, in ``room`` characters; of the long names that Streams gives, what tells them apart."""
+    found = _STREAMS_CLIENT.fullmatch(client)
+    if found is None:
+        return short_name(client, room)
+    return f"{found[1]}…" + (f", thread {found[2]}" if found[2] else "")
 
 
 def address(path: str, **values: object) -> Markup:

@@ -12,7 +12,7 @@ from agent.values.finding import Finding
 from agent.values.number_format import lasted
 from agent.web.page.cells import severity_cell
 from agent.web.page.environment import rendered
-from agent.web.page.links import proposal_link, subject_link
+from agent.web.page.links import proposal_link, subject_link, subject_words
 from agent.web.page.page_documents import FindingRemedy, remedies, shared_findings
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource
@@ -93,7 +93,8 @@ def _severity(row: TableRow) -> TableCell:
 def _subject(row: TableRow, look: StageEvaluation) -> TableCell:
     kind, _, name = row["subject"].partition("/")
     is_there = kind != "group" or name in look.snapshot.groups
-    return TableCell(row["subject"], subject_link(kind, name) if is_there else None, tone="name")
+    link = subject_link(kind, name) if is_there else None
+    return TableCell(subject_words(row["subject"]), link, tone="name", hint=row["subject"])
 
 
 def _sentence(row: TableRow, *, is_open: bool) -> TableCell:

@@ -20,7 +20,7 @@ from agent.values.plan import Plan, Prediction
 from agent.values.proposal import Proposal
 from agent.values.snapshot import ReaderGroup
 from agent.values.verdict import Allow, Hold, Verdict
-from agent.web.page.environment import rendered, utc_words
+from agent.web.page.environment import rendered, short_name, utc_words
 from agent.web.page.group_tiles import GroupTiles
 from agent.web.page.groups import heat_cell, shared_ledger
 from agent.web.page.links import proposal_link, rack_link
@@ -72,7 +72,7 @@ def group_view(asked: PageRequest) -> Response:
     shares = shared_ledger(asked).shares(name)
     return asked.page(
         "group.html",
-        "Group",
+        f"Group {short_name(name)}",
         tables=tables,
         name=name,
         document=document,
@@ -170,6 +170,7 @@ def _members_table(rows: Sequence[Any]) -> TableSource:
         text=lambda row: f"{row['client_id']} {row['host']} {row['rack'] or ''} {row['member']}",
         empty="No member is shown.",
         page_rows=20,
+        stacks=True,
     )
 
 

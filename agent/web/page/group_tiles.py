@@ -20,7 +20,7 @@ from agent.values.snapshot import (
     StreamsProcess,
     TaskRole,
 )
-from agent.web.page.environment import short_name
+from agent.web.page.environment import short_client, short_name
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
 MOST_TILES = 360
@@ -249,6 +249,6 @@ def _optimal(result: ConsumerResult | TaskResult | None) -> Held | None:
 
 def _reader_name(reader: Member | StreamsProcess) -> str:
     if isinstance(reader, Member):
-        return short_name(reader.client_id or reader.id, 40)
+        return short_client(reader.client_id or reader.id, 40)
     client = next(iter(reader.client_ids), reader.id)
-    return f"{short_name(client, 34)} · {counted(reader.capacity, 'thread')}"
+    return f"{short_client(client, 34).partition(', thread')[0]} · {counted(reader.capacity, 'thread')}"

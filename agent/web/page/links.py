@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from markupsafe import Markup
 
 from agent.web.page.environment import address
+
+_COPY_OF_TASK = re.compile(r"(task/.+/[^/]*\d+_\d+)/[^/]+", re.DOTALL)
 
 
 def group_link(name: str) -> Markup:
@@ -25,6 +29,12 @@ def finding_link(finding_id: str) -> Markup:
 def proposal_link(proposal_id: str) -> Markup:
     """One proposal."""
     return address("/proposals/proposal", id=proposal_id)
+
+
+def subject_words(subject: str) -> str:
+    """What a finding is about, without the id of the process that holds the copy of a task."""
+    found = _COPY_OF_TASK.fullmatch(subject)
+    return subject if found is None else found[1]
 
 
 def subject_link(kind: str, name: str) -> Markup | None:

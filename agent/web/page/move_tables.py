@@ -105,6 +105,7 @@ def plan_table(rows: Sequence[PlanRow], unreadable: str) -> TableSource:
         ),
         text=lambda row: f"{row['plan']} {row['state']} {row['approved_by']} {row['sentence']}",
         empty=unreadable or "The journal has no plan.",
+        is_unknown=bool(unreadable),
         page_rows=10,
         stacks=True,
     )  # fmt: skip
@@ -178,6 +179,7 @@ def throttle_table(rows: Sequence[ThrottleRow], unreadable: str) -> TableSource:
                         lambda row: row["plan"]),
         ),
         empty=unreadable or "No throttle of rackwise is set.",
+        is_unknown=bool(unreadable),
         page_rows=10,
     )  # fmt: skip
 

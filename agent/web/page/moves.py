@@ -66,7 +66,7 @@ def moves_view(asked: PageRequest) -> Response:
         open_plans=[plan_shown(row, document["copies"]) for row in open_plans],
         picture=progress_by_broker(brokers) if brokers else None,
         document=document,
-        unreadable=acting.unreadable,
+        acting=acting,
         told=acting.told,
         may=may_words(asked),
     )
@@ -177,7 +177,7 @@ def plan_view(asked: PageRequest) -> Response:
         return asked.problem(
             404,
             "No such plan",
-            acting.unreadable or f"The journal has no plan {wanted or 'without an id'}.",
+            acting.unreadable or acting.missing or f"The journal has no plan {wanted or 'without an id'}.",
             "It has not begun, or it has expired from the journal. The view of moves lists the plans.",
         )
     racks = {broker.id: broker.rack.name for broker in asked.look.snapshot.brokers}
@@ -196,7 +196,6 @@ def plan_view(asked: PageRequest) -> Response:
         is_open=row["state"] not in _ENDED,
         goes_back=row["state"] == PlanState.ROLLING_BACK.value,
         proposal=attempt(wanted).of,
-        unreadable=acting.unreadable,
         told=acting.told,
         may=may_words(asked),
         ends=rendered("ends.html", ends=row["ends"]),

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
-from agent.money.traffic import bytes_between, usd_between, usd_words
+from agent.guard.gain_checks import saved_usd_per_day
+from agent.money.traffic import bytes_between, usd_between
 from agent.values.cycle import cluster_size, gaps_of, hidden_groups
 from agent.values.finding import Finding, FindingSeverity
-from agent.values.number_format import counted, few, in_full, usd_per_gb
+from agent.values.number_format import counted, few, in_full, usd, usd_per_gb
 from agent.values.observation import ObservationPart
 from agent.values.proposal import Proposal
 from agent.web.page.links import finding_link, proposal_link
 from agent.web.page.look_documents import DocumentMaker
 from agent.web.page.page_documents import gap_sentences, shared_checks, shared_findings, shared_money
 from agent.web.page.page_request import PageRequest, PageView
+from agent.web.page.proposals import known_savings
 
 if TYPE_CHECKING:
     from agent.documents.cluster import CheckDocument
@@ -44,6 +46,8 @@ class FirstStep(NamedTuple):
     """Of the link."""
     usd_per_day: float | None
     """Dollars a day that it may save, or costs until it is mended; None where that is unknown."""
+    money: str | None
+    """The same in words; None where nothing says what it saves."""
     line: str | None = None
     """The one line to change."""
 
@@ -66,7 +70,7 @@ def overview(asked: PageRequest) -> Response:
         gaps=gaps[:_GAPS_SHOWN],
         gaps_more=max(0, len(gaps) - _GAPS_SHOWN),
         unseen=unseen(look, money),
-        saves=_saves(look.proposals),
+        saves=known_savings(look.proposals),
         proposals=len(look.proposals),
         kinds=sorted(Counter(one.kind.value for one in look.proposals).items()),
     )
@@ -100,8 +104,8 @@ def lead(look: StageEvaluation, money: MoneyDocument, severities: Counter[str]) 
     found = (
         in_full(grave) if grave else "nothing critical was found" + (" in what was seen" if look.snapshot.gaps else "")
     )
-    waits = counted(len(look.proposals), "proposal waits", "proposals wait") + " for a decision"
-    return f"{crossing[:1].upper()}{crossing[1:]}; {found}; {waits if look.proposals else 'nothing is proposed'}."
+    is_open = counted(len(look.proposals), "proposal is open", "proposals are open")
+    return f"{crossing[:1].upper()}{crossing[1:]}; {found}; {is_open if look.proposals else 'nothing is proposed'}."
 
 
 def crossing_words(total: CrossingDocument, look: StageEvaluation) -> str:
@@ -140,12 +144,17 @@ def first_steps(look: StageEvaluation, checks: Sequence[CheckDocument]) -> tuple
     answered = {finding for proposal in look.proposals for finding in proposal.findings}
     steps = [*_proposed(look.proposals, look.detection.findings, checks)]
     steps += [_found(one) for one in look.detection.findings if one.id not in answered and _is_grave(one)]
-    steps.sort(key=lambda step: (-(step.usd_per_day or 0.0), step.gravity, step.sentence))
+    steps.sort(key=rank)
     chosen = steps[:FIRST]
     critical = next((step for step in sorted(steps, key=lambda step: step.gravity) if step.gravity == 0), None)
     if critical is not None and critical not in chosen:
         chosen = [*chosen[: FIRST - 1], critical]
     return tuple(chosen)
+
+
+def rank(step: FirstStep) -> tuple[float, int, str]:
+    """Where it comes among the others; what costs money mends something else, and is as good as what saves none."""
+    return -max(0.0, step.usd_per_day or 0.0), step.gravity, step.sentence
 
 
 def _is_grave(finding: Finding) -> bool:
@@ -155,7 +164,7 @@ def _is_grave(finding: Finding) -> bool:
 def _found(finding: Finding) -> FirstStep:
     severity = finding.severity.value
     href = finding_link(finding.id)
-    return FirstStep(severity, _GRAVITY[severity], finding.sentence, href, "Finding", None)
+    return FirstStep(severity, _GRAVITY[severity], finding.sentence, href, "Finding", None, None)
 
 
 def _proposed(
@@ -164,13 +173,20 @@ def _proposed(
     gravities = {finding.id: _GRAVITY[finding.severity.value] for finding in findings}
     for proposal in proposals:
         gravity = min((gravities.get(one, 2) for one in proposal.findings), default=2)
-        saves = saved_usd(proposal)
+        saves = saved_usd_per_day(proposal.predicted)
+        money = None if saves is None else _saving_sentence(saves)
         if saves is None and proposal.line is not None:
             saves = _cost_of_fault(proposal.line, checks)
+            money = f"costs {usd(saves)} a day until it is mended" if saves else None
         words = f"Proposal {proposal.id}"
-        yield FirstStep(
-            proposal.kind.value, gravity, proposal.sentence, proposal_link(proposal.id), words, saves, proposal.line
-        )
+        link = proposal_link(proposal.id)
+        yield FirstStep(proposal.kind.value, gravity, proposal.sentence, link, words, saves, money, proposal.line)
+
+
+def _saving_sentence(saves: float) -> str:
+    if not saves:
+        return "saves no money"
+    return f"saves {usd(saves)} a day" if saves > 0 else f"costs {usd(-saves)} a day more"
 
 
 def _cost_of_fault(line: str, checks: Iterable[CheckDocument]) -> float | None:
@@ -179,18 +195,6 @@ def _cost_of_fault(line: str, checks: Iterable[CheckDocument]) -> float | None:
         if len(check["fixes"]) == 1 and line.split("\n") == check["fixes"][0]["lines"]:
             return check["usd_per_day"]
     return None
-
-
-def saved_usd(proposal: Proposal) -> float | None:
-    """Dollars a day that a proposal is predicted to save; None where that is unknown."""
-    before, after = proposal.predicted.usd_per_day_before, proposal.predicted.usd_per_day_after
-    return None if before is None or after is None else before - after
-
-
-def _saves(proposals: Iterable[Proposal]) -> str | None:
-    """What all proposals with a known effect save together; None where none has one."""
-    known = [saved for saved in map(saved_usd, proposals) if saved is not None]
-    return usd_words(sum(known)) if known and sum(known) > 0 else None
 
 
 def unseen(look: StageEvaluation, money: MoneyDocument) -> list[str]:
@@ -207,7 +211,7 @@ def unseen(look: StageEvaluation, money: MoneyDocument) -> list[str]:
     total = money["total"]
     if total["unknown"]:
         parts = counted(total["parts"], "read or copy", "reads and copies")
-        sentences.append(f"of {parts}, {total['unknown']:,} cross racks or not: that is unknown")
+        sentences.append(f"whether {total['unknown']:,} of {parts} cross racks")
     if look.snapshot.topics and not look.snapshot.bytes_per_s:
         sentences.append(f"no rate is known: {money['rates']['why_not']}")
     rights = look.snapshot.rights

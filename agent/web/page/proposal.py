@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from agent.values.reassignment import attempt
 from agent.web.access.person import AccessRole
 from agent.web.cycle_history import EndedProposal
 from agent.web.page.acting_records import ActingRecords
-from agent.web.page.environment import rendered
+from agent.web.page.environment import rendered, short_client
 from agent.web.page.links import subject_link
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.proposal_commands import copied_commands, written_files
@@ -36,6 +37,8 @@ from config.foreign_text import json_text
 
 DAY_MS = 86_400_000
 _DIFFERENCES = 8
+_COPY_OF_TASK = re.compile(r"(\S+) (\S*\d+_\d+) (active|standby|warm-up)")
+"""A row of a triggered rebalance of a Streams application: process, task and role."""
 _ANSWERS = {
     "yes": ("good", "✓"),
     "no": ("bad", "✕"),
@@ -147,7 +150,7 @@ def proposal_page(asked: PageRequest, found: ShownProposal, *, status: int = 200
         hashed=plan_hash(proposal),
         attempt=next_attempt(acting.plans, acting.view, proposal.id).number,
         attempts=[attempt_text(one) for one in tried],
-        unreadable=acting.unreadable,
+        acting=acting,
         told=acting.told,
         commands=copied_commands(proposal, servers),
         files=files,
@@ -215,11 +218,13 @@ def change_table(proposal: Proposal, racks: Mapping[int, str | None]) -> TableSo
     before = {row.key: row.value for row in proposal.before}
     after = {row.key: row.value for row in proposal.after}
     is_placement = proposal.kind in (ProposalKind.REASSIGN, ProposalKind.LEADERS)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"key": key, "before": _listed(before.get(key)), "after": _listed(after.get(key))}
         for key in dict.fromkeys((*before, *after))
         if before.get(key) != after.get(key)
     ]
+    if rows and all(_COPY_OF_TASK.fullmatch(row["key"]) for row in rows):
+        rows = _task_rows(rows)
 
     def side(name: str, other: str) -> Any:
         def cell(row: TableRow) -> TableCell:
@@ -247,6 +252,19 @@ def change_table(proposal: Proposal, racks: Mapping[int, str | None]) -> TableSo
         empty="Nothing that the proposal lists changes.",
         page_rows=25,
     )
+
+
+def _task_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """One row for each task, with all its copies: where each is active or warms up, before and after."""
+    tasks: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        process, task, role = _COPY_OF_TASK.fullmatch(row["key"]).groups()  # type: ignore[union-attr] # the caller looked
+        shown = tasks.setdefault(task, {"key": f"task {task}", "before": None, "after": None})
+        for side in ("before", "after"):
+            if row[side] is not None:
+                copy = f"{role} in {value_words(row[side])} ({short_client(process, 24)})"
+                shown[side] = [*(shown[side] or ()), copy]
+    return [tasks[task] for task in sorted(tasks)]
 
 
 def _of(name: str) -> Callable[[TableRow], Any]:

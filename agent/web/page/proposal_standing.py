@@ -93,15 +93,15 @@ def _by_verdict(proposal: Proposal, verdict: Verdict | None) -> ProposalStanding
         case None:
             return ProposalStanding("proposed", "The guard has not judged it yet.", "", "○", can_approve=True)
         case Allow():
-            return ProposalStanding("allowed", _upper(verdict.sentence), "good", "✓", can_approve=True)
+            return ProposalStanding("allowed", _whole(verdict.sentence), "good", "✓", can_approve=True)
         case Refuse():
-            return ProposalStanding("stale", _upper(verdict.sentence.removeprefix("refused: ")), "bad", "✕")
+            return ProposalStanding("stale", _whole(verdict.sentence), "bad", "✕")
         case Hold():
             return _held(verdict)
 
 
 def _held(hold: Hold) -> ProposalStanding:
-    sentence = _upper(hold.sentence.removeprefix("held: "))
+    sentence = _whole(hold.sentence)
     if hold.reason is HoldReason.NEEDS_APPROVAL:
         return ProposalStanding("waits for approval", sentence, "warn", "◆", can_approve=True)
     if hold.reason is HoldReason.DRY_RUN:
@@ -109,5 +109,6 @@ def _held(hold: Hold) -> ProposalStanding:
     return ProposalStanding("held", sentence, "", "◇", can_approve=hold.reason is not HoldReason.OWNER_ACTS)
 
 
-def _upper(sentence: str) -> str:
+def _whole(sentence: str) -> str:
+    """The guard's words as a sentence. What follows ``held:`` keeps its case: it may begin with the name of a topic."""
     return f"{sentence[:1].upper()}{sentence[1:]}" + ("" if sentence.endswith(".") else ".")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from starlette.responses import Response
@@ -12,6 +12,7 @@ from agent.guard.gain_checks import saved_usd_per_day
 from agent.money.traffic import saving_words, usd_between
 from agent.propose.codec import proposal_to_json
 from agent.simulate.evaluation import StageEvaluation
+from agent.values.limits import AgentMode
 from agent.values.number_format import counted, lasted, sized
 from agent.values.proposal import Proposal, ProposalKind
 from agent.web.cycle_history import EndedProposal
@@ -43,7 +44,7 @@ def proposals_view(asked: PageRequest) -> Response:
             history_table(history_rows(acting.view), acting.unreadable),
         ),
         lead=lead(asked.look, standings),
-        unreadable=acting.unreadable,
+        acting=acting,
         planned_ms=None if asked.finished is None else asked.finished.planned_ms,
         since_ms=asked.agent.state.started.wall_ms,
     )
@@ -53,17 +54,26 @@ def lead(look: StageEvaluation, standings: Mapping[str, ProposalStanding]) -> st
     """What there is to decide, in one sentence."""
     if not look.proposals:
         return "Nothing is proposed." if not look.snapshot.gaps else "Nothing is proposed for what was seen."
-    waiting = sum(one.can_approve and one.state != "approved" for one in standings.values())
-    saved = [one for one in (saved_usd_per_day(proposal.predicted) for proposal in look.proposals) if one is not None]
-    total = sum(one for one in saved if one > 0)
+    acts = look.limits.mode is AgentMode.EXECUTE
+    waiting = sum(one.can_approve and one.state != "approved" for one in standings.values()) if acts else 0
+    total = known_savings(look.proposals)
     parts = [counted(len(look.proposals), "proposal is open", "proposals are open")]
     if waiting:
         parts.append(f"{waiting:,} can be approved")
     if total:
-        unknown = len(look.proposals) - len(saved)
+        unknown = sum(saved_usd_per_day(proposal.predicted) is None for proposal in look.proposals)
         rest = f"; of {counted(unknown, 'proposal')} it is unknown what they save" if unknown else ""
-        parts.append(f"those with a known saving take {saving_words(total)} a day off the bill{rest}")
+        parts.append(f"those with a known saving take {total} a day off the bill{rest}")
     return "; ".join(parts) + "."
+
+
+def known_savings(proposals: Iterable[Proposal]) -> str | None:
+    """Dollars a day that the proposals with a known saving take off the bill; None where none has one.
+
+    What another proposal costs is not taken off: it mends something else, and is decided on its own.
+    """
+    saved = (saved_usd_per_day(proposal.predicted) for proposal in proposals)
+    return saving_words(sum(one for one in saved if one is not None and one > 0) or None)
 
 
 def _documents(look: StageEvaluation) -> list[dict[str, Any]]:
@@ -97,7 +107,7 @@ def _open_table(
             TableColumn("bytes_to_copy", "To copy", lambda row: copied_cell(by_id[row["id"]]),
                         lambda row: row["predicted"]["bytes_to_move"], is_number=True, falls=True),
             TableColumn("state", "State", state, lambda row: standings[row["id"]].state),
-            TableColumn("age", "Made", lambda row: TableCell(f"{lasted(now_ms - row['created_ms'])} ago"),
+            TableColumn("age", "Planned", lambda row: TableCell(f"{lasted(now_ms - row['created_ms'])} ago"),
                         lambda row: row["created_ms"], is_number=True, falls=True),
         ),
         text=lambda row: f"{row['id']} {_subject_text(row)} {row['sentence']} {standings[row['id']].state}",
@@ -170,6 +180,7 @@ def history_table(rows: Sequence[Any], unreadable: str) -> TableSource:
                         lambda row: row["sentence"]),
         ),
         empty=unreadable or "The journal has no approval, command, plan or triggered rebalance.",
+        is_unknown=bool(unreadable),
         page_rows=10,
         stacks=True,
     )  # fmt: skip

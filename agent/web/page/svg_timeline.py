@@ -13,15 +13,18 @@ from agent.money.traffic import bytes_words
 from agent.values.number_format import counted
 from agent.web.page.svg_elements import drawing, element, group, hatching, number, text
 
-_WIDTH, _LEFT, _RIGHT = 1080.0, 92.0, 12.0
+DESK, PHONE = 1080.0, 400.0
+"""Widths of the picture: at a desk, and on a phone, where letters keep their size and there are fewer ticks."""
+_LEFT, _RIGHT = 92.0, 12.0
 _TOP, _CURVE, _SECOND, _GAP, _LANE = 30.0, 168.0, 64.0, 42.0, 26.0
 _GAP_MS = 150_000
 """Two rows that are farther apart do not belong together: what was between them is unknown."""
-_HATCH = "url(#unknown-time)"
 _STRIP = 10.0
+_LANE_WORDS = {"looks": "Failed looks"}
 _OF_JOURNAL = ("triggers", "moves")
 """Lanes that the journal knows of, also from before the agent's start."""
 MOST_MARKS = 400
+"""Of a lane at a desk; on a phone a quarter of them."""
 SHAPES = {
     "rack change": "M-5 -5h10v10h-10z",
     "rebalance": "M0 -6a6 6 0 1 0 .01 0z",
@@ -58,10 +61,26 @@ class TimelineMark(NamedTuple):
 class _TimeAxis(NamedTuple):
     from_ms: int
     until_ms: int
+    width: float
+
+    @property
+    def hatch_name(self) -> str:
+        """Of the picture's own pattern: a browser draws none that is in a hidden picture."""
+        return f"unknown-time-{self.width:.0f}"
+
+    @property
+    def hatch(self) -> str:
+        """How the unknown is filled."""
+        return f"url(#{self.hatch_name})"
+
+    @property
+    def right(self) -> float:
+        """Where it ends."""
+        return self.width - _RIGHT
 
     def x(self, at_ms: float) -> float:
         share = (at_ms - self.from_ms) / max(1, self.until_ms - self.from_ms)
-        return _LEFT + min(1.0, max(0.0, share)) * (_WIDTH - _LEFT - _RIGHT)
+        return _LEFT + min(1.0, max(0.0, share)) * (self.right - _LEFT)
 
 
 def timeline(
@@ -72,9 +91,11 @@ def timeline(
     from_ms: int,
     until_ms: int,
     known_from_ms: int,
+    width: float = DESK,
 ) -> Markup:
     """The picture. ``known_from_ms``: before this instant nothing of the curve is known."""
-    axis = _TimeAxis(from_ms, until_ms)
+    axis = _TimeAxis(from_ms, until_ms, width)
+    most = MOST_MARKS if width == DESK else MOST_MARKS // 4
     second = _TOP + _CURVE + _GAP
     below = second + _SECOND + _GAP
     height = below + len(lanes) * _LANE + 30
@@ -89,25 +110,25 @@ def timeline(
     return drawing(
         "Time line",
         f"{said}; {counted(len(marks), 'event')}. The table has every value.",
-        _WIDTH,
+        width,
         height,
-        hatching("unknown-time"),
+        hatching(axis.hatch_name),
         _unknown_times(points, axis, known_from_ms, [(_TOP, _CURVE), (second, _SECOND), *strips]),
-        _scale(),
+        _scale(axis),
         _bands(points, axis),
         *_lines("line-local", ((p.at_ms, p.local_share) for p in points), axis, _ValueScale(_TOP, _CURVE, 1.0)),
         _traffic(points, axis, second),
-        _lanes(marks, lanes, axis, below),
+        _lanes(marks, lanes, axis, below, most),
         _ticks(axis, below + len(lanes) * _LANE),
-        class_="timeline",
+        class_="timeline" if width == DESK else "timeline for-phone",
     )
 
 
-def _scale() -> Markup:
+def _scale(axis: _TimeAxis) -> Markup:
     parts = [text(0.0, _TOP - 14, "Local reads", class_="text-strong")]
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         y = _TOP + _CURVE * (1 - share)
-        parts.append(element("path", d=f"M{number(_LEFT)} {number(y)}H{number(_WIDTH - _RIGHT)}", class_="grid"))
+        parts.append(element("path", d=f"M{number(_LEFT)} {number(y)}H{number(axis.right)}", class_="grid"))
         parts.append(text(_LEFT - 6, y + 4, f"{share:.0%}".replace("%", " %"), class_="text-3", text_anchor="end"))
     return group(*parts)
 
@@ -125,17 +146,19 @@ def _unknown_times(
     spans += [(a, b, "no look") for a, b in pairwise(times) if b - a > _GAP_MS]
     if times and axis.until_ms - times[-1] > _GAP_MS:
         spans.append((times[-1], axis.until_ms, "no look"))
-    return group(*(_hatched(axis.x(a), axis.x(b), why, areas) for a, b, why in spans))
+    return group(*(_hatched(axis, axis.x(a), axis.x(b), why, areas) for a, b, why in spans))
 
 
-def _hatched(left: float, right: float, why: str, areas: Sequence[tuple[float, float]]) -> Markup:
+def _hatched(axis: _TimeAxis, left: float, right: float, why: str, areas: Sequence[tuple[float, float]]) -> Markup:
     """Every area, by its top and height, between two points."""
     wide = max(1.0, right - left)
     said = element("title", f"unknown: {why}")
-    area = group(*(element("rect", said, x=left, y=y, width=wide, height=high, fill=_HATCH) for y, high in areas))
+    area = group(*(element("rect", said, x=left, y=y, width=wide, height=high, fill=axis.hatch) for y, high in areas))
     if wide < 240:
         return area
-    label = text(left + wide / 2, _TOP + _CURVE / 2, f"unknown: {why}", class_="text-2 on-hatch", text_anchor="middle")
+    # Between two lines of the scale, so that none strikes it out.
+    y = _TOP + _CURVE * 0.4
+    label = text(left + wide / 2, y, f"unknown: {why}", class_="text-2 on-hatch", text_anchor="middle")
     return group(area, label)
 
 
@@ -146,7 +169,7 @@ def _bands(points: Sequence[TimelinePoint], axis: _TimeAxis) -> Markup:
         top = [(axis.x(p.at_ms), _TOP + _CURVE * (1 - (p.local_share or 0) - (p.unknown_share or 0))) for p in run]
         low = [(axis.x(p.at_ms), _TOP + _CURVE * (1 - (p.local_share or 0))) for p in reversed(run)]
         path = "L".join(f"{number(x)} {number(y)}" for x, y in (*top, *low))
-        bands.append(element("path", element("title", "locality unknown"), d=Markup(f"M{path}Z"), fill=_HATCH))  # noqa: S704 (numbers)
+        bands.append(element("path", element("title", "locality unknown"), d=Markup(f"M{path}Z"), fill=axis.hatch))  # noqa: S704 (numbers)
     return group(*bands)
 
 
@@ -204,27 +227,27 @@ def _traffic(points: Sequence[TimelinePoint], axis: _TimeAxis, top: float) -> Ma
     title = text(0.0, top - 14, "Read across racks", class_="text-strong on-hatch")
     known = [one.cross_rack_bytes_per_s for one in points if one.cross_rack_bytes_per_s is not None]
     if not known:
-        area = element("rect", x=_LEFT, y=top, width=_WIDTH - _LEFT - _RIGHT, height=_SECOND, fill=_HATCH)
+        area = element("rect", x=_LEFT, y=top, width=axis.right - _LEFT, height=_SECOND, fill=axis.hatch)
         label = text(
-            (_LEFT + _WIDTH) / 2, top + _SECOND / 2 + 4, "unknown: no rate is known", class_="text-2 on-hatch",
+            (_LEFT + axis.width) / 2, top + _SECOND / 2 + 4, "unknown: no rate is known", class_="text-2 on-hatch",
             text_anchor="middle",
         )  # fmt: skip
         return group(title, area, label)
     most = max(*known, 1.0)
-    frame = element("path", d=f"M{number(_LEFT)} {number(top + _SECOND)}H{number(_WIDTH - _RIGHT)}", class_="grid")
+    frame = element("path", d=f"M{number(_LEFT)} {number(top + _SECOND)}H{number(axis.right)}", class_="grid")
     scale = text(_LEFT - 6, top + 4, bytes_words(most) or "", class_="text-3", text_anchor="end")
     zero = text(_LEFT - 6, top + _SECOND + 4, "0", class_="text-3", text_anchor="end")
     values = ((one.at_ms, one.cross_rack_bytes_per_s) for one in points)
     return group(title, scale, zero, frame, *_lines("line-crossing", values, axis, _ValueScale(top, _SECOND, most)))
 
 
-def _lanes(marks: Sequence[TimelineMark], lanes: Sequence[str], axis: _TimeAxis, top: float) -> Markup:
+def _lanes(marks: Sequence[TimelineMark], lanes: Sequence[str], axis: _TimeAxis, top: float, most: int) -> Markup:
     parts = []
     for at, lane in enumerate(lanes):
         y = top + at * _LANE + _LANE / 2
-        parts.append(text(0.0, y + 4, lane.capitalize(), class_="text-2"))
-        parts.append(element("path", d=f"M{number(_LEFT)} {number(y)}H{number(_WIDTH - _RIGHT)}", class_="grid"))
-        own = [mark for mark in marks if mark.lane == lane][-MOST_MARKS:]
+        parts.append(text(0.0, y + 4, _LANE_WORDS.get(lane, lane.capitalize()), class_="text-2"))
+        parts.append(element("path", d=f"M{number(_LEFT)} {number(y)}H{number(axis.right)}", class_="grid"))
+        own = [mark for mark in marks if mark.lane == lane][-most:]
         parts += [_mark(mark, axis, y) for mark in own]
     return group(*parts)
 
@@ -242,10 +265,11 @@ def _mark(mark: TimelineMark, axis: _TimeAxis, y: float) -> Markup:
 
 def _ticks(axis: _TimeAxis, y: float) -> Markup:
     parts = []
-    for at in range(7):
-        at_ms = axis.from_ms + (axis.until_ms - axis.from_ms) * at / 6
+    last = 6 if axis.width == DESK else 3
+    for at in range(last + 1):
+        at_ms = axis.from_ms + (axis.until_ms - axis.from_ms) * at / last
         x = axis.x(at_ms)
-        anchor = "start" if at == 0 else "end" if at == 6 else "middle"
+        anchor = "start" if at == 0 else "end" if at == last else "middle"
         parts.append(element("path", d=f"M{number(x)} {number(_TOP)}V{number(y + 4)}", class_="grid faint"))
         parts.append(text(x, y + 20, _time(at_ms), class_="text-3", text_anchor=anchor))
     parts.append(text(0.0, y + 20, "UTC", class_="text-3"))
@@ -257,3 +281,19 @@ def _time(at_ms: float) -> str:
         return f"{datetime.fromtimestamp(at_ms / 1_000, UTC):%H:%M}"
     except (OverflowError, OSError, ValueError):
         return "?"
+
+
+def legend(kinds: Iterable[str]) -> Markup:
+    """What the shapes of these kinds of events mean, in the order of the shapes; nothing without events."""
+    shown = set(kinds)
+    known = [kind for kind in SHAPES if kind in shown]
+    others = sorted(shown - set(SHAPES))
+    signs = [*((kind, SHAPES[kind]) for kind in known), *((kind, _OTHER) for kind in others[:1])]
+    return Markup().join(_sign(kind if kind in SHAPES else "proposal or command", shape) for kind, shape in signs)
+
+
+def _sign(kind: str, shape: str) -> Markup:
+    sign = element(
+        "svg", element("path", d=shape), class_="sign", viewBox="-8 -8 16 16", width=16, height=16, aria_hidden="true"
+    )
+    return element("li", sign, kind)

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from agent.values.number_format import counted
-from agent.web.page.environment import short_name
+from agent.web.page.environment import short_client, short_name
 from agent.web.page.svg_elements import drawing, element, group, hatching, text
 
 _WIDTH, _LEFT, _RIGHT, _ROW, _TOP = 1080.0, 300.0, 214.0, 30.0, 30.0
@@ -65,7 +65,7 @@ def _bar(row: Any, y: float, most: float) -> Markup:
         text(
             _LEFT - 14,
             middle + 4,
-            f"{short_name(row['client'], 16)} · {short_name(where, 12)}",
+            f"{short_client(row['client'], 20)} · {short_name(where, 12)}",
             text_anchor="end",
             class_="text-2",
         ),

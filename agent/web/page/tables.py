@@ -74,6 +74,8 @@ class TableSource:
     sort: str = ""
     """The column by which it is sorted at first, with ``-`` for the largest first; empty: as the rows come."""
     empty: str = "nothing to show"
+    is_unknown: bool = False
+    """Whether its rows could not be read, so that no row is not none."""
     unit: str = "row"
     page_rows: int = PAGE_ROWS
     stacks: bool = False

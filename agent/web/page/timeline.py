@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from markupsafe import Markup
 from starlette.responses import Response
 
 from agent.documents.journal import history_rows
@@ -14,9 +15,9 @@ from agent.web.cycle_history import CycleSummary, HistoryEvent, HistoryKind
 from agent.web.page.acting_records import ActingRecords
 from agent.web.page.cells import instant_cell
 from agent.web.page.environment import address, percent, rendered
-from agent.web.page.links import subject_link
+from agent.web.page.links import subject_link, subject_words
 from agent.web.page.page_request import PageRequest, PageView
-from agent.web.page.svg_timeline import TimelineMark, TimelinePoint, timeline
+from agent.web.page.svg_timeline import DESK, PHONE, TimelineMark, TimelinePoint, legend, timeline
 from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource
 
 HOURS = (1, 6, 24)
@@ -68,22 +69,33 @@ def timeline_view(asked: PageRequest) -> Response:
         "Time line",
         tables=(curve_table(curve), event_table(events)),
         lead=lead(rows, events, span, state.started.wall_ms),
-        picture=timeline(
-            [TimelinePoint(*(row[name] for name in TimelinePoint._fields)) for row in curve],
-            [
-                TimelineMark(row["at_ms"], lane_of(row["kind"]), row["kind"], row["subject"], row["sentence"])
-                for row in events
-            ],
+        picture=_pictures(curve, events, span, state.started.wall_ms),
+        signs=legend(row["kind"] for row in events),
+        span=span,
+        spans=[(one, address("/timeline", **{**asked.query, "hours": one})) for one in HOURS],
+        acting=acting,
+        data=address("/timeline", hours=hours, format="json", table="curve"),
+        more=sum(one.more_events for one in rows),
+    )
+
+
+def _pictures(curve: Iterable[TableRow], events: Iterable[TableRow], span: TimelineSpan, known_from_ms: int) -> Markup:
+    """The picture for a phone and the one for a desk; the style sheet shows one of them."""
+    points = [TimelinePoint(*(row[name] for name in TimelinePoint._fields)) for row in curve]
+    marks = [
+        TimelineMark(row["at_ms"], lane_of(row["kind"]), row["kind"], row["subject"], row["sentence"]) for row in events
+    ]
+    return Markup().join(
+        timeline(
+            points,
+            marks,
             lanes=LANES,
             from_ms=span.from_ms,
             until_ms=span.until_ms,
-            known_from_ms=state.started.wall_ms,
-        ),
-        span=span,
-        spans=[(one, address("/timeline", **{**asked.query, "hours": one})) for one in HOURS],
-        unreadable=acting.unreadable,
-        data=address("/timeline", hours=hours, format="json", table="curve"),
-        more=sum(one.more_events for one in rows),
+            known_from_ms=known_from_ms,
+            width=width,
+        )
+        for width in (PHONE, DESK)
     )
 
 
@@ -253,7 +265,8 @@ def _kind(row: TableRow) -> TableCell:
 
 def _subject(row: TableRow) -> TableCell:
     kind, slash, name = row["subject"].partition("/")
-    return TableCell(row["subject"] or "everything", subject_link(kind, name) if slash else None, tone="name")
+    link = subject_link(kind, name) if slash else None
+    return TableCell(subject_words(row["subject"]) or "everything", link, tone="name", hint=row["subject"])
 
 
 def _part(share: float | None) -> TableCell:

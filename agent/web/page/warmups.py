@@ -12,7 +12,6 @@ from agent.execute.probing.values import NO_ANCHORS, past_triggers
 from agent.explain.explain import LABELS as EVIDENCE_LABELS
 from agent.journal.triggers import TriggerEntry, TriggerVerdict, triggers
 from agent.values.journal import JournalState
-from agent.values.limits import AgentMode
 from agent.values.number_format import counted, lasted, records
 from agent.values.proposal import ProposalReason
 from agent.values.snapshot import RackState, Range, StreamsGroup, StreamsProcess, TaskCopy, TaskRole
@@ -64,10 +63,7 @@ def shared_warmups(of: DocumentMaker) -> list[dict[str, Any]]:
 
 
 def _journal(asked: PageRequest) -> JournalSeen:
-    """What the journal says of earlier rounds: only an agent in mode execute has one."""
-    if asked.look.limits.mode is not AgentMode.EXECUTE:
-        mode = asked.look.limits.mode.value
-        return JournalSeen(None, f"the journal is read in mode execute only, and the mode is {mode}")
+    """What the journal says of earlier rounds, also of those of another agent; without a journal there were none."""
     records_read = asked.agent.journal()
     return JournalSeen(records_read.view, "") if records_read.known else JournalSeen(None, records_read.why)
 
@@ -268,6 +264,7 @@ def _warmups_table(rows: Sequence[Any]) -> TableSource:
         ),
         text=lambda row: f"{row['group']} {row['task']} {row['client']} {row['rack'] or ''}",
         empty="No task warms up.",
+        stacks=True,
         page_rows=25,
     )
 

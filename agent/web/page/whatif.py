@@ -15,7 +15,7 @@ from agent.values.number_format import counted, sized
 from agent.values.snapshot import OtherGroup
 from agent.web.page.cells import severity_cell
 from agent.web.page.environment import rendered
-from agent.web.page.links import group_link, subject_link
+from agent.web.page.links import group_link, subject_link, subject_words
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource
 from agent.web.what_if_answers import MOST_CHANGES, WhatIfAnswer
@@ -93,7 +93,7 @@ def summary(document: Mapping[str, Any]) -> str:
     if proposals:
         parts.append(f"{counted(proposals, 'new proposal')} would be made")
     if document["racks"]:
-        parts.append(f"losing {counted(len(document['racks']), 'rack')} costs something else")
+        parts.append(f"the effect of losing a rack changes for {counted(len(document['racks']), 'rack')}")
     return "; ".join(parts) + "."
 
 
@@ -213,7 +213,7 @@ def finding_table(rows: Sequence[TableRow]) -> TableSource:
             TableColumn("change", "Change", _change, lambda row: row["change"]),
             TableColumn("severity", "Severity", lambda row: severity_cell(row["severity"]),
                         lambda row: row["severity"]),
-            TableColumn("subject", "About", lambda row: TableCell(row["subject"], tone="name"),
+            TableColumn("subject", "About", lambda row: TableCell(subject_words(row["subject"]), tone="name"),
                         lambda row: row["subject"]),
             TableColumn("sentence", "Finding", lambda row: TableCell(row["sentence"], tone="wide"),
                         lambda row: row["sentence"]),
@@ -226,7 +226,11 @@ def finding_table(rows: Sequence[TableRow]) -> TableSource:
 
 
 def _change(row: TableRow) -> TableCell:
-    marks = {"new": ("", "+", "comes"), "gone": ("quiet", "−", "goes"), "unchanged": ("quiet", "=", "stays")}  # noqa: RUF001 (a minus sign is meant)
+    marks = {
+        "new": ("one-line", "+", "comes"),
+        "gone": ("quiet one-line", "−", "goes"),  # noqa: RUF001 (a minus sign is meant)
+        "unchanged": ("quiet one-line", "=", "stays"),
+    }
     tone, mark, words = marks[row["change"]]
     return TableCell(words, tone=tone, mark=mark)
 

@@ -55,9 +55,7 @@ def _run(options: argparse.Namespace) -> None:
         streams = tuple(replace(app, settings={**app.settings, **settings}) for app in scene.streams)
         return replace(scene, streams=streams)
 
-    with ClusterWorkload.start(
-        options.bootstrap_servers, options.version, plan, lags_address=options.lags_address, on_progress=_say
-    ) as workload:
+    with ClusterWorkload.start(options.bootstrap_servers, options.version, plan, on_progress=_say) as workload:
         workload.wait_ready(options.ready_within_s)
         _say("the workload runs")
         for app in workload.plan.streams:
@@ -73,7 +71,6 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--scene", choices=sorted(_SCENES), default="demo")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", type=_pair,
                         help="a setting of every Streams instance; may be repeated")  # fmt: skip
-    parser.add_argument("--lags-address", metavar="HOST:PORT", help="also serve the lags there, read-only")
     parser.add_argument("--ready-within-s", type=float, default=180.0)
     parser.add_argument("--compile-only", action="store_true", help="fill the cache and end")
     return parser.parse_args(arguments)

@@ -55,18 +55,12 @@ class JavaHost:
     """One JVM that hosts any number of Streams instances and Java consumers."""
 
     def __init__(
-        self, bootstrap_servers: str, version: str, *, heap: str = "256m", lags_address: str | None = None,
-        on_progress: Progress = lambda _line: None,
-    ) -> None:  # fmt: skip
-        """Compile what is not in the cache, start the JVM and wait until it listens.
-
-        `lags_address` is HOST:PORT for a second, read-only server; the steering one is on 127.0.0.1 and a free port.
-        """
+        self, bootstrap_servers: str, version: str, *, heap: str = "256m", on_progress: Progress = lambda _line: None
+    ) -> None:
+        """Compile what is not in the cache, start the JVM and wait until it listens on 127.0.0.1."""
         jars, classes = compiled(version, on_progress)
         self._directory = Path(tempfile.mkdtemp(prefix="rackwise-workload-"))
-        self._process = self._launch(
-            str(jars.java), f"{classes}:{jars.classpath}", bootstrap_servers, heap, lags_address
-        )
+        self._process = self._launch(str(jars.java), f"{classes}:{jars.classpath}", bootstrap_servers, heap)
         try:
             hello = self._hello()
         except WorkloadError:
@@ -154,9 +148,7 @@ class JavaHost:
             self._process.stdout.close()
         shutil.rmtree(self._directory, ignore_errors=True)
 
-    def _launch(
-        self, java: str, classpath: str, bootstrap_servers: str, heap: str, lags_address: str | None
-    ) -> subprocess.Popen[str]:
+    def _launch(self, java: str, classpath: str, bootstrap_servers: str, heap: str) -> subprocess.Popen[str]:
         (self._directory / "log4j2.properties").write_text(_LOG4J2, encoding="utf-8")
         (self._directory / "log4j.properties").write_text(_LOG4J1, encoding="utf-8")
         native = self._directory / "native"
@@ -169,8 +161,6 @@ class JavaHost:
             "-cp", classpath, "rackwise.workload.Main",
             "--bootstrap-servers", bootstrap_servers, "--dir", str(self._directory),
         ]  # fmt: skip
-        if lags_address is not None:
-            command += ["--lags-address", lags_address]
         with (self._directory / "jvm.log").open("ab") as log:
             return subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True

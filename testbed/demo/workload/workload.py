@@ -52,14 +52,14 @@ class ClusterWorkload(AbstractContextManager["ClusterWorkload"]):
     @classmethod
     def start(
         cls, bootstrap_servers: str, version: str = DEFAULT_VERSION, plan: WorkloadPlan | Planner = demo_plan,
-        *, lags_address: str | None = None, on_progress: Progress = lambda _line: None,
+        *, on_progress: Progress = lambda _line: None,
     ) -> ClusterWorkload:  # fmt: skip
         """Put a plan's work on a cluster; returns when all members were started, not when they have joined.
 
         `version` is that of the Java clients. `plan` may be a function of what the cluster is. What the brokers do not
         serve is left out and named in `plan.left_out`.
         """
-        java = JavaHost(bootstrap_servers, version, lags_address=lags_address, on_progress=on_progress)
+        java = JavaHost(bootstrap_servers, version, on_progress=on_progress)
         with _closed_on_failure(java.close):
             facts = java.cluster()
             wanted = plan(facts) if callable(plan) else plan

@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import socket
 import ssl
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +22,7 @@ from agent.errors import ConfigError
 from agent.web.access.ambient import certified
 from agent.web.access.refusals import AccessRefused
 from agent.web.access.tls import tls_context
+from agent.web.health_probe import is_alive
 from config.http_settings import CertificateSettings, TlsSettings
 from tests.web.access.site import FORM, PLAN, Answer, Site, csrf_in, site
 
@@ -130,6 +133,21 @@ def test_over_tls_cookies_are_secure_and_of_this_host_alone(here: Site) -> None:
     cookie = next(line for line in form.raw.decode().split("\r\n") if line.lower().startswith("set-cookie"))
     assert {"Secure", "HttpOnly", "SameSite=Strict", "Path=/"} <= set(cookie.split("; "))
     assert "Domain" not in cookie
+
+
+def test_the_health_check_of_the_image_knows_a_server_that_answers_to_tls_alone(here: Site, tmp_path: Path) -> None:
+    port = int(here.server.address.rpartition(":")[2])
+    asked_by = [sys.executable, "-m", "agent.web.health_probe", str(port)]
+    assert subprocess.run(asked_by, capture_output=True, check=False, timeout=60).returncode == 0
+    with site(tmp_path) as plain:
+        assert is_alive(int(plain.server.address.rpartition(":")[2]))
+
+
+def test_the_health_check_fails_where_nothing_answers() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        assert not is_alive(port)
+    assert not is_alive(port)
 
 
 def test_people_sign_in_with_tokens_over_tls(here: Site) -> None:

@@ -222,6 +222,19 @@ def test_the_token_goes_to_the_named_agent_alone_and_is_never_shown(
     assert "canary" not in done.stdout + done.stderr
 
 
+def test_a_proxy_of_the_environment_gets_no_token(
+    here: Run, redirecting: tuple[str, type[Recorder]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, handler = redirecting
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, url)
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(agent_api.TOKEN_VARIABLE, "canary-4711")
+    assert here("--agent", CLOSED, "status").exit_code == 5
+    assert handler.seen == []
+
+
 def test_a_token_of_the_environment_is_sent(
     here: Run, redirecting: tuple[str, type[Recorder]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +242,57 @@ def test_a_token_of_the_environment_is_sent(
     monkeypatch.setenv(agent_api.TOKEN_VARIABLE, "from-the-environment")
     here("--agent", url, "status")
     assert handler.seen[0][1] == "Bearer from-the-environment"
+
+
+@pytest.fixture
+def answering() -> Iterator[tuple[str, list[str]]]:
+    """A server that is no agent: it answers everything with the same JSON."""
+    texts = ["{}"]
+
+    class Handler(BaseHTTPRequestHandler):
+        """Answers with the text that is set."""
+
+        def do_GET(self) -> None:
+            """Answer."""
+            self.send_response(200)
+            self.send_header("content-length", str(len(texts[0])))
+            self.end_headers()
+            self.wfile.write(texts[0].encode())
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", texts
+    server.shutdown()
+    server.server_close()
+    thread.join(5)
+
+
+OTHER_JSON = (
+    "{}", "[]", "null", '"x"', "5", "NaN", "[{}]", '{"cycle": 1}', '{"items": 3, "next": null, "total": 0}',
+    '{"items": [null], "next": null, "total": 1}', '{"items": [], "next": "more", "total": 1}',
+    '{"items": [{"id": "\\u001b[31mX"}], "next": null, "total": 1}', '{"\\u001b[31mX": 1}',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "typed", [*COMMANDS, ("proposals",), ("proposals", "history"), ("reassign", "status"), ("config", "show")]
+)
+def test_json_of_something_else_than_an_agent_is_one_sentence(
+    here: Run, answering: tuple[str, list[str]], typed: tuple[str, ...]
+) -> None:
+    """A wrong port, or an agent of another version: no fault of this command, and no traceback."""
+    url, texts = answering
+    for texts[0] in OTHER_JSON:
+        done = here("--agent", url, *typed)
+        shown_as_it_is = typed[-1] == "history" and '"items": [{' in texts[0]
+        assert done.exit_code == (0 if shown_as_it_is else 1), (texts[0], done.stdout, done.stderr)
+        assert shown_as_it_is or f"{url} " in done.stderr
+        assert "Internal error" not in done.stderr
+        assert "\x1b" not in done.stdout + done.stderr
 
 
 def test_a_partial_look_of_the_agent_ends_with_5_and_names_what_is_missing(here: Run) -> None:

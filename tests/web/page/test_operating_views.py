@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 from lxml.etree import _Element as HtmlElement
 
-from agent.act.journal.journal_topic import no_journal
 from agent.documents.proposals import CommandAnswer
-from agent.errors import JournalUnavailable
 from agent.journal.approvals import plan_hash
 from agent.journal.commands import CommandVerb
 from agent.propose.codec import proposal_from_json, read_reassignment_json
@@ -249,23 +247,6 @@ def test_actions_on_a_plan_are_forms_for_who_may_and_commands_for_others() -> No
     assert 'value="pause"' not in cut
 
 
-def test_a_journal_that_cannot_be_read_is_said_and_nothing_is_taken_for_done() -> None:
-    def broken() -> JournalState:
-        raise JournalUnavailable("the journal did not answer", why="it timed out")
-
-    asked = acting_client(acting(read_journal=broken))
-    text = main(read(asked.get("/moves").text))
-    assert "The journal cannot be read, so approvals, plans and throttles of rackwise are unknown" in text
-    assert "Whether a plan of rackwise is in progress is unknown." in text
-    assert "No throttle of rackwise is set" not in text
-    assert "nothing moves" not in text.lower()
-
-    def none() -> JournalState:
-        raise no_journal("topic rackwise.journal", "execute.journal")
-
-    assert "There is no journal" in main(read(acting_client(acting(read_journal=none)).get("/moves").text))
-
-
 def test_moves_of_other_tools_are_told_apart_and_unreported_ones_are_unknown() -> None:
     assert "clicks-3" in main(page("acting", "/moves"))
     text = main(page("unknown", "/moves"))
@@ -289,6 +270,11 @@ def test_the_time_line_hatches_what_is_unknown_and_has_a_mark_for_every_event() 
     assert all(row["cross_rack_bytes_per_s"] is None and row["reads"] is None for row in failed)
     events = client("acting").get("/timeline?format=csv&table=events").text
     assert events.count("look failed") == 1
+    ids = [one.get("id") for one in document.iter() if one.get("id")]
+    assert len(ids) == len(set(ids)), "a picture that is hidden must not hold the pattern of the one that is shown"
+    legend = document.find(".//ul[@aria-label='Events']")
+    assert legend is not None
+    assert len(legend) == 9, "each kind of event once, and what has the common sign"
     empty = main(page("empty", "/timeline"))
     assert "How many reads are local is unknown" in empty
 

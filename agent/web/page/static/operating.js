@@ -53,7 +53,7 @@
         { label: "read across racks", scale: "rate", stroke: shown("--move"), width: 1.5, dash: [6, 3], spanGaps: false, value: (_plot, v, _series, at) => (at === null || at === undefined ? "" : size(v)) },
       ],
       axes: [
-        { ...axis, values: (_plot, all) => all.map((s) => new Date(s * 1000).toISOString().slice(11, 16)) },
+        { ...axis, values: (_plot, all) => all.map((s) => new Date(s * 1000).toISOString().slice(11, all[1] - all[0] < 60 ? 19 : 16)) },
         { ...axis, scale: "y", values: (_plot, all) => all.map((v) => `${v} %`), size: 56 },
         { ...axis, scale: "rate", side: 1, grid: { show: false }, values: (_plot, all) => all.map(size), size: 76 },
       ],

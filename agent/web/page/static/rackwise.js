@@ -149,6 +149,14 @@
   const off = find("#keys-off");
   if (off) off.checked = localStorage.getItem("rackwise-keys") === "off";
 
+  // On a phone the views are one strip that scrolls: the one that is shown is in sight.
+  const centre = () => {
+    const here = find(".sidebar a[aria-current]"), strip = find(".sidebar");
+    if (here && strip.scrollWidth > strip.clientWidth) strip.scrollLeft = here.offsetLeft - (strip.clientWidth - here.offsetWidth) / 2;
+  };
+  window.addEventListener("resize", centre);
+  centre();
+
   mark();
   tick();
   setInterval(tick, 1000);

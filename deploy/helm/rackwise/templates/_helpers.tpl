@@ -50,6 +50,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
+{{/* What probes and Prometheus speak: a server with a certificate (config.http.tls) answers to TLS alone. */}}
+{{- define "rackwise.scheme" -}}
+{{- $tls := or (hasKey (default dict .Values.config.http) "tls") (hasKey .Values.config "http.tls") }}
+{{- range $name, $_ := .Values.config }}
+{{- $tls = or $tls (hasPrefix "http.tls." $name) }}
+{{- end }}
+{{- ternary "HTTPS" "HTTP" $tls }}
+{{- end }}
+
 {{/* Fails when a secret is written out in the settings. A ConfigMap is no place for one. The words are those of
 config/secrets.py. Takes {name, value}: a dotted name, and what is below it. */}}
 {{- define "rackwise.refuseSecrets" -}}

@@ -35,13 +35,12 @@ final class ControlServer {
     private static final int THREADS = 4;
 
     private final Host host;
-    private final boolean writable;
     private final HttpServer server;
 
-    private ControlServer(final Host host, final boolean writable, final InetSocketAddress address) throws IOException {
+    /** Listens on a free port of the loopback interface. */
+    ControlServer(final Host host) throws IOException {
         this.host = host;
-        this.writable = writable;
-        this.server = HttpServer.create(address, 0);
+        this.server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
         server.createContext("/", this::answer);
         server.setExecutor(Executors.newFixedThreadPool(THREADS, work -> {
             final Thread thread = new Thread(work, "http");
@@ -49,18 +48,6 @@ final class ControlServer {
             return thread;
         }));
         server.start();
-    }
-
-    /** Serves all methods, on a free port of the loopback interface. */
-    static ControlServer writable(final Host host) throws IOException {
-        return new ControlServer(host, true, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0));
-    }
-
-    /** Serves GET only, on an address that others may reach. */
-    static ControlServer readOnly(final Host host, final String address) throws IOException {
-        final int colon = address.lastIndexOf(':');
-        return new ControlServer(host, false,
-            new InetSocketAddress(address.substring(0, colon), Integer.parseInt(address.substring(colon + 1))));
     }
 
     int port() {
@@ -96,19 +83,12 @@ final class ControlServer {
             case "GET":
                 return read(path, query);
             case "POST":
-                return checkWritable().start(path, Json.MAPPER.readTree(exchange.getRequestBody()));
+                return start(path, Json.MAPPER.readTree(exchange.getRequestBody()));
             case "DELETE":
-                return checkWritable().stop(path, query);
+                return stop(path, query);
             default:
                 throw new Refusal(405, "only GET, POST and DELETE are understood here");
         }
-    }
-
-    private ControlServer checkWritable() {
-        if (!writable) {
-            throw new Refusal(405, "this address is for reading only");
-        }
-        return this;
     }
 
     private JsonNode read(final String path, final Map<String, String> query) throws Exception {

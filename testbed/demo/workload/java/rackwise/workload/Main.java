@@ -15,7 +15,6 @@ import java.util.concurrent.atomic.AtomicBoolean;
  * <pre>
  * --bootstrap-servers HOST:PORT,…   the cluster
  * --dir PATH                        state directory; removed at the end, once this process has listened
- * --lags-address HOST:PORT          serves GET there as well; optional
  * </pre>
  */
 public final class Main {
@@ -35,11 +34,7 @@ public final class Main {
         final Host host = new Host(required(options, "--bootstrap-servers"), directory.resolve("state"));
 
         Runtime.getRuntime().addShutdownHook(new Thread(() -> end(host, directory)));
-        final ControlServer control = ControlServer.writable(host);
-        final String lagsAddress = options.get("--lags-address");
-        if (lagsAddress != null) {
-            ControlServer.readOnly(host, lagsAddress);
-        }
+        final ControlServer control = new ControlServer(host);
         System.out.println(Json.object().put("port", control.port()).put("pid", ProcessHandle.current().pid())
             .put("client_version", host.clientVersion()));
         System.out.flush();
