@@ -10,7 +10,7 @@ import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
 import org.apache.kafka.coordinator.group.api.assignor.GroupSpec;
 import org.apache.kafka.coordinator.group.api.assignor.MemberAssignment;
 
-/** Makes the answer to the coordinator; a member that keeps exactly what it has gets its own present assignment back. */
+/** Makes the answer to the coordinator; a member that keeps exactly what it has gets its present assignment back. */
 final class AnswerBuilder {
 
     private final GroupSpec group;

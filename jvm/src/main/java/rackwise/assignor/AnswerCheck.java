@@ -9,8 +9,8 @@ import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
 import org.apache.kafka.coordinator.group.api.assignor.MemberAssignment;
 
 /**
- * Validates an answer before the coordinator gets it: the coordinator itself accepts one that leaves partitions out, and
- * no member reads these.
+ * Validates an answer before the coordinator gets it: the coordinator itself accepts one that leaves partitions out,
+ * and no member reads these.
  */
 final class AnswerCheck {
 
@@ -45,8 +45,8 @@ final class AnswerCheck {
             }
         }
         if (assigned != seen.length || answer.members().size() != model.members().count()) {
-            throw new IllegalStateException(
-                assigned + " of " + seen.length + " partitions are assigned, to " + answer.members().size() + " members");
+            throw new IllegalStateException(assigned + " of " + seen.length + " partitions are assigned, to "
+                + answer.members().size() + " members");
         }
     }
 

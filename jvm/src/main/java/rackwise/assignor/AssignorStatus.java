@@ -11,7 +11,7 @@ import javax.management.ObjectName;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Counts what the assignor does, for JMX, and logs the cause of a fallback at most once a minute. No answer reads it. */
+/** Counts what the assignor does, for JMX, and logs causes of fallbacks at most once a minute. No answer reads it. */
 final class AssignorStatus implements AssignorStatusMXBean {
 
     static final long LOG_INTERVAL_MS = 60_000;
@@ -57,9 +57,14 @@ final class AssignorStatus implements AssignorStatusMXBean {
         limited.incrementAndGet();
     }
 
-    /** Counts a fallback and keeps its cause; logs it, and returns true, unless one was logged within a minute. */
-    boolean fellBack(Throwable cause) {
-        long count = fallbacks.incrementAndGet();
+    /** Counts a fallback and reports its cause. */
+    void fellBack(Throwable cause) {
+        fallbacks.incrementAndGet();
+        report(cause);
+    }
+
+    /** Keeps the cause of a fallback; logs it, and returns true, unless one was logged within a minute. */
+    boolean report(Throwable cause) {
         long now = clock.getAsLong();
         lastCause = String.valueOf(cause);
         lastTimeMs = now;
@@ -67,7 +72,7 @@ final class AssignorStatus implements AssignorStatusMXBean {
         boolean logged = now >= due && nextLogMs.compareAndSet(due, now + LOG_INTERVAL_MS);
         if (logged) {
             LOG.warn("The assignor {} answers as uniform does; {} times since the broker started",
-                RackwiseAssignor.NAME, count, cause);
+                RackwiseAssignor.NAME, fallbacks.get(), cause);
         }
         return logged;
     }

@@ -6,7 +6,6 @@ import java.util.Map;
 import java.util.Set;
 
 import org.apache.kafka.common.Uuid;
-import org.apache.kafka.common.utils.ByteUtils;
 import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
 import org.apache.kafka.coordinator.group.api.assignor.GroupSpec;
 import org.apache.kafka.coordinator.group.api.assignor.MemberAssignment;
@@ -15,8 +14,8 @@ import org.apache.kafka.coordinator.group.api.assignor.MemberAssignment;
  * The size of the batch in which the coordinator writes an answer.
  *
  * <p>The coordinator writes one record ({@code ConsumerGroupTargetAssignmentMemberValue}) for each member whose
- * assignment changes, all of them in one batch of {@code __consumer_offsets}. A batch above {@code max.message.bytes} of
- * that topic is refused, which is fatal to members. Sizes are exact but for two facts that the coordinator does not
+ * assignment changes, all of them in one batch of {@code __consumer_offsets}. A batch above {@code max.message.bytes}
+ * of that topic is refused, which is fatal to members. Sizes are exact but for two facts that the coordinator does not
  * tell: the group id, for which {@link #GROUP_ID_BYTES} are counted, and what the heartbeat of the member writes beside
  * the answer, for which {@link #BESIDE_BYTES} and two more of the largest record are counted.
  */
@@ -70,12 +69,21 @@ final class BatchSize {
             value += UUID_BYTES + arrayLength(numbers.size()) + PARTITION_BYTES * numbers.size() + NO_TAGS_BYTES;
         }
         // attributes, difference of time, place, key, value, number of headers
-        int body = 1 + ByteUtils.sizeOfVarlong(0) + ByteUtils.sizeOfVarint(offset)
-            + ByteUtils.sizeOfVarint(key) + key + ByteUtils.sizeOfVarint(value) + value + ByteUtils.sizeOfVarint(0);
-        return ByteUtils.sizeOfVarint(body) + body;
+        int body = 1 + varint(0) + varint(offset) + varint(key) + key + varint(value) + value + varint(0);
+        return varint(body) + body;
     }
 
     private static int arrayLength(int elements) {
-        return ByteUtils.sizeOfUnsignedVarint(elements + 1);
+        return unsignedVarint(elements + 1);
+    }
+
+    /** Returns the size of a number from 0 up in the zigzag form of records. */
+    private static int varint(int number) {
+        return unsignedVarint(2L * number);
+    }
+
+    /** Returns the size of a number in groups of seven bits. */
+    private static int unsignedVarint(long number) {
+        return Math.max(1, (Long.SIZE - Long.numberOfLeadingZeros(number) + 6) / 7);
     }
 }

@@ -46,13 +46,13 @@ final class FallbackAssignor {
             try {
                 return uniform.assign(group, topics);
             } catch (Throwable thrown) {
-                status.fellBack(thrown);
+                status.report(thrown);
             }
         }
         try {
             return keepAndDeal(group, topics);
         } catch (Throwable thrown) {
-            status.fellBack(thrown);
+            status.report(thrown);
             return asItIs(group);
         }
     }

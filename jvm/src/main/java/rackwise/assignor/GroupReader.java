@@ -96,7 +96,8 @@ final class GroupReader {
             }
         }
         if (sorted.size() > MOST_RACKS) {
-            throw new GroupTooLargeException("members are in " + sorted.size() + " racks; " + MOST_RACKS + " are the limit");
+            throw new GroupTooLargeException(
+                "members are in " + sorted.size() + " racks; " + MOST_RACKS + " are the limit");
         }
         sorted.keySet().forEach(name -> numbers.put(name, numbers.size()));
         int[] rack = new int[ids.length];

@@ -7,8 +7,8 @@ import org.apache.kafka.coordinator.group.api.assignor.GroupSpec;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 
 /**
- * Solves one group. When the records of the optimum exceed the limit of a batch, the answer steps down: the same optimum
- * dealt in blocks, then the fewest moves, dealt in blocks.
+ * Solves one group. When the records of the optimum exceed the limit of a batch, the answer steps down: the same
+ * optimum dealt in blocks, then the fewest moves, dealt in blocks.
  */
 final class GroupSolver {
 
@@ -50,7 +50,8 @@ final class GroupSolver {
             return counted(true, fewest);
         }
         throw new GroupTooLargeException("the records of the smallest answer have " + BatchSize.of(group, fewest)
-            + " bytes; " + AssignorSettings.MAX_BATCH_BYTES + " or message.max.bytes allows " + settings.maxBatchBytes());
+            + " bytes; " + AssignorSettings.MAX_BATCH_BYTES + " or message.max.bytes allows "
+            + settings.maxBatchBytes());
     }
 
     private static GroupAssignment answer(

@@ -62,7 +62,8 @@ final class LoadDecomposition {
     private List<Share> shares() {
         List<Share> shares = new ArrayList<>();
         Deque<Part> parts = new ArrayDeque<>();
-        parts.push(new Part(IntStream.range(0, partitions.length).toArray(), IntStream.range(0, members.length).toArray()));
+        int[] audiences = IntStream.range(0, partitions.length).toArray();
+        parts.push(new Part(audiences, IntStream.range(0, members.length).toArray()));
         while (!parts.isEmpty()) {
             Part part = parts.pop();
             long items = Arrays.stream(part.audiences).asLongStream().map(each -> partitions[(int) each]).sum();

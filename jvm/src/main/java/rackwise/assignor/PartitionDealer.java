@@ -8,8 +8,8 @@ import java.util.stream.IntStream;
 /**
  * Gives every partition its member, as a flow says how many of each class leave and arrive.
  *
- * <p>Of a class the last partitions leave. Arrivals are dealt in one of two orders. Spread: by number and then by topic,
- * and to the member that has the same number of a topic of the same size and subscribers where the flow leaves that
+ * <p>Of a class the last partitions leave. Arrivals are dealt in one of two orders. Spread: by number and then by
+ * topic, and to the member that has the same number of a topic of the same size and subscribers where the flow leaves that
  * open; so topics spread over members. In blocks: by topic and then by number; so a member has few topics and a short
  * record.
  */
@@ -134,9 +134,9 @@ final class PartitionDealer {
 
     private int take(int audience, int rack, int wished) {
         int[] arcs = placement.toMember[audience];
-        boolean open = wished >= 0 && model.members().rack()[wished] == rack && arcs[wished] >= 0 && left[arcs[wished]] > 0;
+        boolean open = wished >= 0 && hasRoom(arcs, wished, rack);
         int member = open ? wished : firstWithRoom[audience][rack];
-        while (model.members().rack()[member] != rack || arcs[member] < 0 || left[arcs[member]] == 0) {
+        while (!hasRoom(arcs, member, rack)) {
             member++;
         }
         if (!open) {
@@ -144,5 +144,9 @@ final class PartitionDealer {
         }
         left[arcs[member]]--;
         return member;
+    }
+
+    private boolean hasRoom(int[] arcs, int member, int rack) {
+        return model.members().rack()[member] == rack && arcs[member] >= 0 && left[arcs[member]] > 0;
     }
 }

@@ -20,8 +20,8 @@ import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
  * Among equals, partitions of the same number of topics of the same size and subscribers go to one member.
  *
  * <p>An exception of an assignor is fatal to the member whose heartbeat is being answered. {@link #assign} therefore
- * never throws: it answers as {@code uniform} does and reports the cause in the log of the broker and by JMX. The answer
- * depends on the arguments only. One instance serves all threads of the coordinator.
+ * never throws: it answers as {@code uniform} does and reports the cause in the log of the broker and by JMX. The
+ * answer depends on the arguments only. One instance serves all threads of the coordinator.
  */
 public final class RackwiseAssignor implements ConsumerGroupPartitionAssignor, Configurable {
 

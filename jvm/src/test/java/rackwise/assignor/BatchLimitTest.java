@@ -27,8 +27,9 @@ class BatchLimitTest {
         GroupCoordinatorRecordSerde serde = new GroupCoordinatorRecordSerde();
         for (int topics : new int[] {0, 1, 2, 126, 127, 128, 200}) {
             for (int partitions : new int[] {1, 126, 127, 128, 300}) {
-                Map<Uuid, Set<Integer>> given = IntStream.range(0, topics).boxed().collect(Collectors.toMap(
-                    topic -> new Uuid(7, topic), topic -> IntStream.range(0, partitions).boxed().collect(Collectors.toSet())));
+                Set<Integer> numbers = IntStream.range(0, partitions).boxed().collect(Collectors.toSet());
+                Map<Uuid, Set<Integer>> given = IntStream.range(0, topics).boxed()
+                    .collect(Collectors.toMap(topic -> new Uuid(7, topic), topic -> numbers));
                 String group = "a-group-" + "x".repeat(partitions);
                 String member = "member-ü-" + "y".repeat(topics);
                 CoordinatorRecord record =

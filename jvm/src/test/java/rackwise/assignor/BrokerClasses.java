@@ -97,7 +97,8 @@ final class BrokerClasses {
         } catch (ReflectiveOperationException changed) {
             throw new IllegalStateException(changed);
         }
-        throw new IllegalStateException("no constructor of " + type + " fits: " + Arrays.toString(type.getConstructors()));
+        String known = Arrays.toString(type.getConstructors());
+        throw new IllegalStateException("no constructor of " + type + " fits: " + known);
     }
 
     private Object imageAs(Class<?> wanted) throws ReflectiveOperationException {

@@ -24,11 +24,11 @@ final class EveryAssignment {
         return 0;
     };
     /** Balance, then racks, then stickiness. */
-    static final Comparator<GroupCase.Figures> RACKS_FIRST = Comparator.comparing(GroupCase.Figures::loads, LEXICOGRAPHIC)
-        .thenComparing(GroupCase.Figures::crossing).thenComparing(GroupCase.Figures::moved);
+    static final Comparator<GroupCase.Figures> RACKS_FIRST = Comparator
+        .comparing(GroupCase.Figures::loads, LEXICOGRAPHIC).thenComparing(GroupCase.Figures::crossing).thenComparing(GroupCase.Figures::moved);
     /** Balance, then stickiness, then racks. */
-    static final Comparator<GroupCase.Figures> MOVES_FIRST = Comparator.comparing(GroupCase.Figures::loads, LEXICOGRAPHIC)
-        .thenComparing(GroupCase.Figures::moved).thenComparing(GroupCase.Figures::crossing);
+    static final Comparator<GroupCase.Figures> MOVES_FIRST = Comparator
+        .comparing(GroupCase.Figures::loads, LEXICOGRAPHIC).thenComparing(GroupCase.Figures::moved).thenComparing(GroupCase.Figures::crossing);
 
     private final GroupCase group;
     private final BrokerClasses broker;

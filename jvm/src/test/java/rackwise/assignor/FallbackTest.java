@@ -31,7 +31,8 @@ class FallbackTest {
     private final AssignorStatus status = new AssignorStatus(clock::get);
 
     /** The broker's view of topics with a fault in one of its answers. */
-    private record FaultyDescriber(SubscribedTopicDescriber broker, boolean inSize) implements SubscribedTopicDescriber {
+    private record FaultyDescriber(SubscribedTopicDescriber broker, boolean inSize)
+            implements SubscribedTopicDescriber {
 
         @Override
         public int numPartitions(Uuid topic) {
@@ -56,7 +57,8 @@ class FallbackTest {
         ObjectName bean = new ObjectName("rackwise:type=RackwiseAssignor,node=\"17\"");
         assertEquals(1L, ManagementFactory.getPlatformMBeanServer().getAttribute(bean, "Fallbacks"));
         String cause = (String) ManagementFactory.getPlatformMBeanServer().getAttribute(bean, "LastFallbackCause");
-        assertTrue(cause.contains("1 sets of subscribers times 4 are more than rackwise.assignor.max.pairs = 3"), cause);
+        String sentence = "1 sets of subscribers times 4 are more than rackwise.assignor.max.pairs = 3";
+        assertTrue(cause.contains(sentence), cause);
         assertEquals(0L, ManagementFactory.getPlatformMBeanServer().getAttribute(bean, "Assignments"));
         assertEquals(1_000L, ManagementFactory.getPlatformMBeanServer().getAttribute(bean, "LastFallbackTimeMs"));
     }
@@ -74,6 +76,7 @@ class FallbackTest {
         SubscribedTopicDescriber faulty = new FaultyDescriber(after.describer(), true);
         GroupAssignment answer = new RackwiseAssignor(status).assign(after.spec(), faulty);
         assertEquals(after.figures(answer).moved(), 0);
+        assertEquals(1, status.getFallbacks());
         assertEquals(21, after.figures(answer).loads().stream().mapToInt(Integer::intValue).sum());
     }
 
@@ -91,12 +94,11 @@ class FallbackTest {
 
     @Test
     void theCauseIsLoggedOnceAMinute() {
-        assertTrue(status.fellBack(new IllegalStateException("one")));
+        assertTrue(status.report(new IllegalStateException("one")));
         clock.addAndGet(AssignorStatus.LOG_INTERVAL_MS - 1);
-        assertFalse(status.fellBack(new IllegalStateException("two")));
+        assertFalse(status.report(new IllegalStateException("two")));
         clock.addAndGet(1);
-        assertTrue(status.fellBack(new IllegalStateException("three")));
-        assertEquals(3, status.getFallbacks());
+        assertTrue(status.report(new IllegalStateException("three")));
     }
 
     @Test
@@ -120,8 +122,8 @@ class FallbackTest {
         for (String wrong : new String[] {"many", "-1", "1.5", ""}) {
             ConfigException refused = assertThrows(ConfigException.class,
                 () -> new RackwiseAssignor(status).configure(Map.of(AssignorSettings.MAX_MOVES, wrong)));
-            assertEquals("Invalid value " + wrong
-                + " for configuration rackwise.assignor.max.moves: a whole number from 0 up is needed", refused.getMessage());
+            assertEquals("Invalid value " + wrong + " for configuration rackwise.assignor.max.moves: "
+                + "a whole number from 0 up is needed", refused.getMessage());
         }
     }
 
@@ -130,7 +132,8 @@ class FallbackTest {
         GroupCase empty = new GroupCase(Map.of(), Map.of());
         assertEquals(Map.of(), new RackwiseAssignor(status).assign(empty.spec(), empty.describer()).members());
         GroupCase idle = new GroupCase(Map.of(), Map.of("m", new GroupCase.Member(null, Set.of("gone"), Map.of())));
-        assertEquals(Map.of("m", Map.of()), idle.named(new RackwiseAssignor(status).assign(idle.spec(), idle.describer())));
+        GroupAssignment nothing = new RackwiseAssignor(status).assign(idle.spec(), idle.describer());
+        assertEquals(Map.of("m", Map.of()), idle.named(nothing));
         assertEquals(0, status.getFallbacks());
     }
 

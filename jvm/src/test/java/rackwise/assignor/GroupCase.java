@@ -137,7 +137,8 @@ record GroupCase(Map<String, List<List<String>>> topics, Map<String, Member> mem
             for (Map.Entry<String, Set<Integer>> topic : member.getValue().entrySet()) {
                 for (int number : topic.getValue()) {
                     load++;
-                    crossing += topics.get(topic.getKey()).get(number).contains(members.get(member.getKey()).rack) ? 0 : 1;
+                    List<String> racks = topics.get(topic.getKey()).get(number);
+                    crossing += racks.contains(members.get(member.getKey()).rack) ? 0 : 1;
                     String before = owner.getOrDefault(topic.getKey() + "-" + number, member.getKey());
                     moved += before.equals(member.getKey()) ? 0 : 1;
                 }
