@@ -120,7 +120,10 @@ class ProxySettings(RoleSettings):
     @field_validator("networks")
     @classmethod
     def _parsed(cls, networks: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(parsed_network(network) for network in networks)
+        found = tuple(parsed_network(network) for network in networks)
+        if any(network.endswith("/0") for network in found):
+            raise ValueError("it is every address there is, so everyone could name any person; name the proxies alone")
+        return found
 
     @field_validator("name_header", "role_header")
     @classmethod

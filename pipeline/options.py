@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from agent.errors import ConfigError
-from agent.load_settings import load_checked_settings
+from agent.process import load_checked_settings
 from config.foreign_text import harmless, shortened
 from config.secrets import hidden
 

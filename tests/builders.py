@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from agent.decode.encode import encode_sticky, encode_subscription, encode_subscription_info
 from agent.decode.members import decode_members
 from agent.decode.values import (
     Assignment,
@@ -21,6 +20,7 @@ from agent.decode.values import (
     Subscription,
 )
 from agent.detect.find import detect
+from agent.execute.rebalance.probe_bytes import encode_sticky, encode_subscription, encode_subscription_info
 from agent.memory.remember import remember
 from agent.model.build_snapshot import build_snapshot
 from agent.predict.predict import predict_groups

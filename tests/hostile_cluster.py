@@ -197,7 +197,7 @@ def _written(text: str, number: int) -> list[JournalWrite]:
 
 
 def local_clusters(name: Name, directory: Path) -> tuple[FoundCluster, ...]:
-    """Clusters of this machine whose manifests somebody else wrote."""
+    """Clusters of this machine whose manifests another user wrote."""
     text = name("a screen that is cleared")
     process = ProcessId(1, 0.0)
     node = BrokerNode(id=1, rack=text, internal_port=1, controller_port=2, client_port=3, data_directory=text)

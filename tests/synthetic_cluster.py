@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from agent.decode.encode import encode_sticky, encode_subscription
 from agent.decode.values import Assignment, StickyUserData, Subscription
+from agent.execute.rebalance.probe_bytes import encode_sticky, encode_subscription
 from agent.values.observation import (
     Observation,
     PrincipalRights,

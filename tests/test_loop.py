@@ -194,7 +194,7 @@ def test_act_carries_out_what_is_allowed_in_order_and_nothing_else() -> None:
         pytest.param(AgentMode.OBSERVE, {}, False, id="nothing is done in mode observe"),
         pytest.param(AgentMode.PROPOSE, {}, False, id="nothing is done in a dry run"),
         pytest.param(AgentMode.EXECUTE, None, False, id="nothing is done by an agent that does not lead"),
-        pytest.param(AgentMode.EXECUTE, {}, True, id="whoever leads does what may be done"),
+        pytest.param(AgentMode.EXECUTE, {}, True, id="the leader does what may be done"),
     ],
 )
 def test_when_the_hands_are_called(mode: AgentMode, journal: JournalState | None, acts: bool) -> None:

@@ -14,12 +14,13 @@ import socket
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
 from agent.errors import ConfigError, FencedOut, JournalUnavailable
-from agent.execute.commands.identity import CommandSigner, OperatorKeys
+from agent.execute.commands.identity import CommandSigner, CommandWitness, OperatorKeys
 from agent.journal.record_trust import LEAST_KEY, JournalKey
 
 _SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -186,7 +187,7 @@ class FileLock:
         return (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino)
 
     def release(self) -> None:
-        """Let go of it."""
+        """Release it."""
         file, self._file = self._file, None
         if file is not None:
             os.close(file)
@@ -221,6 +222,24 @@ _MOST_KEYS = 8
 def journal_keys(path: str | None) -> tuple[JournalKey, ...]:
     """The key in force, then former ones; none without a file. Raises ConfigError."""
     return () if path is None else _keys("execute.journal_key_file", path)
+
+
+def witness_keys(journal_key_file: str | None) -> tuple[JournalKey, ...]:
+    """The keys by which agents vouch for people who sign in: the journal's, else one that this process alone has.
+
+    Raises ConfigError.
+    """
+    return journal_keys(journal_key_file) or (_process_key(),)
+
+
+@cache
+def _process_key() -> JournalKey:
+    return JournalKey(os.urandom(32))
+
+
+def command_witness(agent: str, journal_key_file: str | None) -> CommandWitness:
+    """The agent of that name as a witness of commands, with its keys. Raises ConfigError."""
+    return CommandWitness(agent, witness_keys(journal_key_file))
 
 
 def people(files: Mapping[str, str]) -> OperatorKeys:

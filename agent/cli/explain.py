@@ -17,11 +17,10 @@ from agent.cli.running_agents import ago, expired, of_this_look
 if TYPE_CHECKING:
     from agent.record.running_agent import RunningAgent
     from agent.simulate.evaluation import StageEvaluation
-    from agent.telemetry.proposal_records import LifecycleStep
     from agent.values.journal import JournalState
     from agent.values.memory import Memory
     from agent.values.observation import Observation
-    from agent.values.proposal import Proposal
+    from agent.values.proposal import LifecycleStep, Proposal
     from config.load import LoadedSettings
 
 _WAIT_S = 6.0
@@ -34,7 +33,7 @@ COLUMNS = ("about", "rule", "answer", "sentence")
 class _Judged(NamedTuple):
     """What is judged, and by whose settings."""
 
-    seen: StageEvaluation
+    evaluation: StageEvaluation
     loaded: LoadedSettings | None
     """None for a telemetry file, beside which there is no journal."""
     agent: RunningAgent | None = None
@@ -68,15 +67,17 @@ def explain(
     if published is not None:
         say(_of_the_agent(published, judged))
         published = published._replace(sentence=f"as published: {published.sentence}")
-        judged = judged._replace(seen=judged.seen._replace(proposals=(*judged.seen.proposals, published)))
-    seen, ended = judged.seen, _check(subject, judged)
-    view = _journal(judged.loaded) if needs_journal(subject, seen) else None
+        judged = judged._replace(
+            evaluation=judged.evaluation._replace(proposals=(*judged.evaluation.proposals, published))
+        )
+    evaluation, ended = judged.evaluation, _check(subject, judged)
+    view = _journal(judged.loaded) if needs_journal(subject, evaluation) else None
     if view is not None:
         _note_other_leader(view, judged)
     unread = NO_JOURNAL_IN_FILE if judged.loaded is None else "the journal could not be read"
-    rows: list[dict[str, Any]] = [dict(row) for row in explained_rows(subject, seen, view, unread)]
+    rows: list[dict[str, Any]] = [dict(row) for row in explained_rows(subject, evaluation, view, unread)]
     _emit_rules(rows, ended or f"{subject}: no rule applies to it", output, every=every)
-    session.leave(seen)
+    session.leave(evaluation)
 
 
 def _emit_rules(rows: list[dict[str, Any]], nothing: str, output: options.Output, *, every: bool) -> None:
@@ -113,10 +114,10 @@ def _replayed(path: Path, *, as_configured_here: bool) -> _Judged:
             todo="Leave one of them out.",
         )
     remember_replay(path)
-    seen = session.replayed(path)
-    at = datetime.fromtimestamp(seen.snapshot.taken_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-    say(f"judged with the settings recorded in {path}, mode {seen.limits.mode.value}; the look is of {at}")
-    return _Judged(seen, None)
+    evaluation = session.replayed(path)
+    at = datetime.fromtimestamp(evaluation.snapshot.taken_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+    say(f"judged with the settings recorded in {path}, mode {evaluation.limits.mode.value}; the look is of {at}")
+    return _Judged(evaluation, None)
 
 
 def _live(loaded: LoadedSettings, *, as_configured_here: bool) -> _Judged:
@@ -151,7 +152,7 @@ def _of_this_cluster(found: RunningAgent | str, observation: Observation, loaded
 
 
 def _memory(agent: RunningAgent, observation: Observation) -> Memory:
-    from agent.memory.codec import after_restart
+    from agent.values.memory import after_restart
 
     return after_restart(agent.memory, observation.taken_ms, observation.monotonic_ms)
 
@@ -160,8 +161,8 @@ def _seen(observation: Observation, memory: Memory, limits: Any) -> StageEvaluat
     from agent.simulate.evaluation import evaluate
 
     began = time.monotonic_ns()
-    seen = evaluate(observation, memory, limits)
-    return seen._replace(took_ms=observation.took_ms + (time.monotonic_ns() - began) // 1_000_000)
+    evaluation = evaluate(observation, memory, limits)
+    return evaluation._replace(took_ms=observation.took_ms + (time.monotonic_ns() - began) // 1_000_000)
 
 
 def _whose(agent: RunningAgent, now_ms: int) -> str:
@@ -180,14 +181,14 @@ def _published(subject: str, judged: _Judged) -> Proposal | None:
     from agent.plan.new_partitions import PROPOSAL
     from agent.values.proposal import Proposal as Open
 
-    known = any(one.id == subject for one in judged.seen.proposals)
+    known = any(one.id == subject for one in judged.evaluation.proposals)
     if known or judged.loaded is None or not PROPOSAL.fullmatch(subject):
         return None
     found = _read_proposals(judged.loaded)
     opened = [one for one in found if isinstance(one, Open)]
     replaced = next((one for one in found if not isinstance(one, Open) and one.id == subject), None)
     if replaced is not None:
-        say(_replaced(replaced, (*judged.seen.proposals, *opened)))
+        say(_replaced(replaced, (*judged.evaluation.proposals, *opened)))
     return next((one for one in opened if one.id == subject), None)
 
 
@@ -213,14 +214,14 @@ def _replaced(life: LifecycleStep, proposals: Iterable[Proposal]) -> str:
 
 def _of_the_agent(published: Proposal, judged: _Judged) -> str:
     """Since when the agent proposes it, and what this look proposes of the same subject instead."""
-    seen = judged.seen
+    evaluation = judged.evaluation
     same = [
         f"{one.id} ({one.sentence})"
-        for one in seen.proposals
+        for one in evaluation.proposals
         if (one.kind, one.subject) == (published.kind, published.subject)
     ]
     instead = f"this look proposes {', '.join(same)} instead" if same else "this look proposes none of its kind"
-    now_ms = seen.snapshot.taken_ms
+    now_ms = evaluation.snapshot.taken_ms
     made, over = ago(published.created_ms, now_ms), expired(published.expires_ms, now_ms)
     was = f"for {published.subject}, with sentence and figures as published then"
     if over is not None:
@@ -249,8 +250,8 @@ def _check(subject: str, judged: _Judged) -> str | None:
         why_unknown,
     )
 
-    known = subjects(judged.seen.snapshot, (proposal.id for proposal in judged.seen.proposals))
-    why = why_unknown(subject, judged.seen.snapshot, known)
+    known = subjects(judged.evaluation.snapshot, (proposal.id for proposal in judged.evaluation.proposals))
+    why = why_unknown(subject, judged.evaluation.snapshot, known)
     if why is None:
         return None
     if (ended := _ended(subject, judged)) is not None:
@@ -259,8 +260,8 @@ def _check(subject: str, judged: _Judged) -> str | None:
     todo = (f"Did you mean {near}? " if near else "") + f"A subject is {FORMS}."
     kind = subject.partition("/")[0]
     if PROPOSAL.fullmatch(subject) or BEGINNING.fullmatch(subject):
-        kind, todo = PROPOSALS, _open(judged.seen.proposals, subject)
-    if (gap := gap_for(kind, judged.seen.snapshot)) is not None:
+        kind, todo = PROPOSALS, _open(judged.evaluation.proposals, subject)
+    if (gap := gap_for(kind, judged.evaluation.snapshot)) is not None:
         raise perhaps_unread(subject, gap, todo)
     raise BadInput(f"{subject} is unknown", why=why, todo=todo)
 

@@ -102,7 +102,7 @@ def place(
     """
     from random import Random
 
-    from agent.documents.placements import placement_to_json
+    from agent.documents.plan import placement_to_json
     from agent.plan.advice import bootstrap_of
     from agent.plan.new_partitions import ClusterPlacer, KafkaPlacer, place_added, place_new_topic
 
@@ -112,13 +112,13 @@ def place(
         )
     if replay is not None:
         remember_replay(replay)
-        seen = session.replayed(replay)
+        evaluation = session.replayed(replay)
         servers = None
     else:
         loaded = options.settings(source)
-        seen = session.look(loaded, planning=False)
+        evaluation = session.look(loaded, planning=False)
         servers = str(loaded.settings.kafka.root[BOOTSTRAP_SERVERS])
-    snapshot = seen.snapshot
+    snapshot = evaluation.snapshot
     kafka = ClusterPlacer(KafkaPlacer(choice.placer.value), Random(choice.seed).randrange)  # noqa: S311 (as Kafka draws: no secret)
     if wanted.replication_factor is None:
         both = place_added(snapshot, wanted.topic, wanted.partitions, kafka)
@@ -130,7 +130,7 @@ def place(
     command = _kafka_topics(servers or bootstrap_of(snapshot), source.properties or ())
     rows = [placement_to_json(one, command) for one in both]
     _emit_placements(rows, output, every=every)
-    session.leave(seen)
+    session.leave(evaluation)
 
 
 def _emit_placements(rows: Sequence[NewPlacementRow], output: OutputFormat | None, *, every: bool) -> None:
@@ -145,7 +145,7 @@ def _emit_placements(rows: Sequence[NewPlacementRow], output: OutputFormat | Non
 
 
 def _write(placement: NewPlacement, file: Path) -> None:
-    from agent.documents.placements import new_partitions_json
+    from agent.documents.plan import new_partitions_json
 
     if placement.refused is not None:
         raise BadInput(

@@ -18,7 +18,7 @@ import typer
 
 from agent.cli.output import OutputFormat, emit_json, remember, say
 from agent.errors import BadInput, reason
-from agent.load_settings import load_checked_settings
+from agent.process import load_checked_settings
 from config.plain_file import read_plain
 
 if TYPE_CHECKING:

@@ -87,10 +87,10 @@ def plan(
         new_partitions.place(wanted, source, replay, choice, output, every=every)
     if keep_leaders and replay is None:
         source = source._replace(assign=[*(source.assign or ()), "plan.keep_leaders=true"])
-    seen = session.look_or_replay(source, replay, duration=duration)
+    evaluation = session.look_or_replay(source, replay, duration=duration)
     if keep_leaders and replay is not None:  # a recorded look brings its own settings
-        seen = keeping_leaders(seen)
-    found, look = seen.proposals, look_document(seen)
+        evaluation = keeping_leaders(evaluation)
+    found, look = evaluation.proposals, look_document(evaluation)
     if reassignment_json is not None:
         write_text(reassignment_json, written.reassignment_json(found) + "\n")
     if rollback_json is not None:
@@ -99,34 +99,34 @@ def plan(
         empty = session.none_of("no proposals", look, *ObservationPart)
         priced = look["priced"]
         emit_proposals(found, output, every=every, priced=priced, empty=empty)
-    _say_held(seen)
+    _say_held(evaluation)
     if groups or chosen(output) is OutputFormat.TABLE:
-        _emit_groups(seen, look, output, every=every)
+        _emit_groups(evaluation, look, output, every=every)
     if chosen(output) is OutputFormat.TABLE:
         from agent.cli import tables
 
         tables.basis(look)
     exit_code = CHANGES_PROPOSED if detailed_exitcode and found else 0
-    session.leave(seen, exit_code)
+    session.leave(evaluation, exit_code)
 
 
-def _say_held(seen: StageEvaluation) -> None:
+def _say_held(evaluation: StageEvaluation) -> None:
     """Absent brokers that are waited for: what rests on them is not among the proposals."""
     from agent.values.finding import FindingReason
     from agent.values.number_format import counted
 
-    held = [one for one in seen.detection.findings if one.held and one.reason is FindingReason.BROKER_ABSENT]
+    held = [one for one in evaluation.detection.findings if one.held and one.reason is FindingReason.BROKER_ABSENT]
     for finding in held[:_HELD_SHOWN]:
         say(finding.sentence)
     if len(held) > _HELD_SHOWN:
         say(f"{counted(len(held) - _HELD_SHOWN, 'more absent broker')}: rackwise status")
 
 
-def _emit_groups(seen: StageEvaluation, look: LookDocument, output: OutputFormat | None, *, every: bool) -> None:
+def _emit_groups(evaluation: StageEvaluation, look: LookDocument, output: OutputFormat | None, *, every: bool) -> None:
     from agent.documents.comparison import group_rows
     from agent.values.observation import ObservationPart
 
-    rows = group_rows(seen.snapshot, seen.detection, seen.plan, seen.limits)
+    rows = group_rows(evaluation.snapshot, evaluation.detection, evaluation.plan, evaluation.limits)
     form = chosen(output)
     title = "groups: reads across racks now, by their own assignors, at the optimum"
     match form:
@@ -182,8 +182,8 @@ def emit_proposals(
 
 def _saves(predicted: PredictedEffect) -> dict[str, Any]:
     """What it takes off the bill a day, by its own forecast; empty where nothing is foretold of reads."""
-    from agent.guard.gain_checks import saved_usd_per_day
     from agent.money.traffic import saving_words, usd_between
+    from agent.values.proposal import saved_usd_per_day
 
     saved = saved_usd_per_day(predicted)
     if saved is None:

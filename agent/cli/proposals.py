@@ -26,7 +26,7 @@ proposals_app = typer.Typer(
 )
 _NAMED = 5
 """Expired proposals that a list names; the rest is counted."""
-HISTORY = ("at", "what", "about", "who", "state", "sentence")
+HISTORY = ("at", "what", "about", "who", "state", "reason", "sentence")
 Id = Annotated[
     str, typer.Argument(metavar="PROPOSAL", help="Id such as p-0123456789ab, as rackwise proposals lists it.")
 ]
@@ -153,9 +153,10 @@ def history(
     else:
         rows = history_rows(ask.journal(ask.plan_of(options.settings(source))))
     form = chosen(output)
+    columns = HISTORY if form is OutputFormat.TABLE else (*HISTORY, "plan_hash")
     shown = [history_cells(row) for row in rows] if form in {OutputFormat.TABLE, OutputFormat.CSV} else rows
     emit(
-        shown, HISTORY, form, empty="the journal has no approval, command, plan or triggered rebalance yet", every=every
+        shown, columns, form, empty="the journal has no approval, command, plan or triggered rebalance yet", every=every
     )
 
 

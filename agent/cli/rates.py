@@ -57,8 +57,8 @@ def look(
     ``reported``: also what the running agent reports of itself.
     """
     report = AgentReportQuery(loaded.settings) if reported else None
-    seen, observation = _look(loaded, planning=planning, for_ms=for_ms)
-    return seen if report is None else seen._replace(agent=report.of(observation))
+    evaluation, observation = _look(loaded, planning=planning, for_ms=for_ms)
+    return evaluation if report is None else evaluation._replace(agent=report.of(observation))
 
 
 def _look(loaded: LoadedSettings, *, planning: bool, for_ms: int | None) -> tuple[StageEvaluation, Observation]:
@@ -87,8 +87,8 @@ def with_base_of(
 
     memory, rates = agent.base(observation)
     memory = with_absences_of(running, memory, observation)
-    seen = session.seen_through(observation, memory, limits, planning=planning)
-    return seen._replace(rates=judged(rates, seen.snapshot))
+    evaluation = session.seen_through(observation, memory, limits, planning=planning)
+    return evaluation._replace(rates=judged(rates, evaluation.snapshot))
 
 
 def _two_looks(loaded: LoadedSettings, for_ms: int, *, planning: bool) -> tuple[StageEvaluation, Observation]:
@@ -107,8 +107,8 @@ def _two_looks(loaded: LoadedSettings, for_ms: int, *, planning: bool) -> tuple[
         time.sleep(max(0.0, (first.monotonic_ms + for_ms) / 1000 - time.monotonic()))
         second = take()
     memory = with_absences_of(running, memory, second)
-    seen = second_look(second, memory, limits, planning=planning)
-    return seen._replace(took_ms=(time.monotonic_ns() - began) // 1_000_000), second
+    evaluation = second_look(second, memory, limits, planning=planning)
+    return evaluation._replace(took_ms=(time.monotonic_ns() - began) // 1_000_000), second
 
 
 class AgentLookQuery:

@@ -241,12 +241,12 @@ def _none_moves(*, unseen: bool) -> str:
 def _exit_code(gaps: Sequence[Gap], *, known: bool) -> int:
     """0, or that of a partial answer, whose missing parts are named."""
     from agent.cli.session import gap_lines
-    from agent.simulate.evaluation import PARTIAL_EXIT
+    from agent.errors import PartialAnswer
 
     unseen = _unseen(gaps)
     for line in gap_lines(gap for gap in gaps if gap.part.value in unseen)[:GAPS_SHOWN]:
         say(line)
-    return PARTIAL_EXIT if unseen or not known else 0
+    return PartialAnswer.exit_code if unseen or not known else 0
 
 
 def _plan(view: JournalState, name: str) -> ReassignmentPlan:

@@ -57,7 +57,8 @@ def head_row(document: ReassignStatus) -> JournalRow:
 
 def history_cells(row: HistoryRow) -> JournalRow:
     """The same for a table."""
-    return {**row, "at": _time(row["at_ms"]), "about": row["about"] or "everything", "who": row["who"] or "-"}
+    given = {name: row.get(name) or "-" for name in ("who", "reason", "plan_hash")}
+    return {**row, **given, "at": _time(row["at_ms"]), "about": row["about"] or "everything"}
 
 
 def _time(at_ms: int) -> str:

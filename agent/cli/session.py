@@ -97,8 +97,8 @@ def seen_through(observation: Observation, memory: Memory, limits: Limits, *, pl
     from agent.simulate.evaluation import evaluate
 
     began = time.monotonic_ns()
-    seen = evaluate(observation, memory, limits, planning=planning)
-    return seen._replace(took_ms=observation.took_ms + (time.monotonic_ns() - began) // 1_000_000)
+    evaluation = evaluate(observation, memory, limits, planning=planning)
+    return evaluation._replace(took_ms=observation.took_ms + (time.monotonic_ns() - began) // 1_000_000)
 
 
 def replayed(path: Path) -> StageEvaluation:
@@ -130,8 +130,8 @@ def _lived_through(look: CycleInputs) -> StageEvaluation:
     from agent.simulate.evaluation import replay_look
     from agent.values.rates import RateMeasurement, RateSource, judged
 
-    seen = replay_look(look)
-    return seen._replace(rates=judged(RateMeasurement(RateSource.FILE), seen.snapshot))
+    evaluation = replay_look(look)
+    return evaluation._replace(rates=judged(RateMeasurement(RateSource.FILE), evaluation.snapshot))
 
 
 class ShownLook(NamedTuple):
@@ -156,15 +156,15 @@ def shown(
         refuse_beside_agent(given.replay, given.duration)
         agent_api.note_options(*source)
         return ShownLook(*agent_api.answer(route))
-    seen = look_or_replay(source, given.replay, duration=given.duration, reported=reported)
-    return shown_of(seen, maker)
+    evaluation = look_or_replay(source, given.replay, duration=given.duration, reported=reported)
+    return shown_of(evaluation, maker)
 
 
-def shown_of(seen: StageEvaluation, maker: Callable[[StageEvaluation], object]) -> ShownLook:
+def shown_of(evaluation: StageEvaluation, maker: Callable[[StageEvaluation], object]) -> ShownLook:
     """A document of one look."""
     from agent.documents.status import look_document
 
-    return ShownLook(maker(seen), look_document(seen))
+    return ShownLook(maker(evaluation), look_document(evaluation))
 
 
 def refuse_beside_agent(replay: Path | None, duration: str | None) -> None:
@@ -200,11 +200,11 @@ def gaps_in(look: LookDocument) -> list[Gap]:
     ]
 
 
-def leave(seen: StageEvaluation, exit_code: int = 0) -> NoReturn:
+def leave(evaluation: StageEvaluation, exit_code: int = 0) -> NoReturn:
     """End a command that has answered from one look, as `leave_look` does."""
-    from agent.simulate.evaluation import is_partial
+    from agent.values.snapshot import is_partial
 
-    _leave(seen.snapshot.gaps, exit_code, partial=is_partial(seen.snapshot))
+    _leave(evaluation.snapshot.gaps, exit_code, partial=is_partial(evaluation.snapshot))
 
 
 def leave_look(look: LookDocument, exit_code: int = 0, *, gaps: Sequence[Gap] | None = None) -> NoReturn:
@@ -216,7 +216,7 @@ def leave_look(look: LookDocument, exit_code: int = 0, *, gaps: Sequence[Gap] | 
 
 
 def _leave(gaps: Sequence[Gap], exit_code: int, *, partial: bool) -> NoReturn:
-    from agent.simulate.evaluation import PARTIAL_EXIT
+    from agent.errors import PartialAnswer
 
     lines = gap_lines(gaps)
     for line in lines[:GAPS_SHOWN]:
@@ -224,7 +224,7 @@ def _leave(gaps: Sequence[Gap], exit_code: int, *, partial: bool) -> NoReturn:
     if len(lines) > GAPS_SHOWN:
         say(f"not seen: {len(lines) - GAPS_SHOWN:,} more: rackwise status -o json")
     stop_collecting()
-    raise typer.Exit(PARTIAL_EXIT if partial else exit_code)
+    raise typer.Exit(PartialAnswer.exit_code if partial else exit_code)
 
 
 def gap_lines(gaps: Iterable[Gap]) -> list[str]:
@@ -277,9 +277,8 @@ def _alike(finding: FindingDocument) -> tuple[object, ...] | None:
 
 
 def _row(same: Sequence[FindingDocument]) -> FindingDocument:
-    from agent.detect.detect_context import listed
-    from agent.detect.rights import effect_of
-    from agent.values.observation import ObservationPart
+    from agent.values.number_format import listed
+    from agent.values.observation import ObservationPart, effect_of
 
     evidence = same[0]["evidence"]
     names, parts = evidence["first"], [ObservationPart(str(one["evidence"]["part"])) for one in same]

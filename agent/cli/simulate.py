@@ -109,16 +109,18 @@ def simulate(
         "replication-factor": replication_factor or (),
     }
     changes = changes_of(asked)
-    seen = session.replayed(replay) if replay is not None else session.look(options.settings(source), planning=False)
-    simulation = simulated(seen.snapshot, seen.before, seen.limits, changes)
-    nothing = session.none_of(
-        "no group is affected", look_document(seen), ObservationPart.GROUPS, ObservationPart.TOPICS
+    evaluation = (
+        session.replayed(replay) if replay is not None else session.look(options.settings(source), planning=False)
     )
-    _show(simulation_to_json(simulation, seen.limits), seen.limits, output, nothing, every=every)
+    simulation = simulated(evaluation.snapshot, evaluation.before, evaluation.limits, changes)
+    nothing = session.none_of(
+        "no group is affected", look_document(evaluation), ObservationPart.GROUPS, ObservationPart.TOPICS
+    )
+    _show(simulation_to_json(simulation, evaluation.limits), evaluation.limits, output, nothing, every=every)
     figures = figures_rest_on(simulation.proposals)
     if figures is not None and chosen(output) is OutputFormat.TABLE:
         say(figures)
-    session.leave(seen)
+    session.leave(evaluation)
 
 
 def _show(

@@ -103,7 +103,7 @@ def first_began(began: float, taken_ms: int, every_ms: int) -> float:
 
     Rates need a base that is old enough (``SHORTEST_BASE_MS``); a millisecond less, and there are none.
     """
-    from agent.model.rates import SHORTEST_BASE_MS
+    from agent.values.rates import SHORTEST_BASE_MS
 
     return began if every_ms < SHORTEST_BASE_MS else max(began, (taken_ms + SHORTEST_BASE_MS - every_ms) / 1000)
 

@@ -33,13 +33,13 @@ def topics(
         _show_topic(source, given, topic)
     hidden: list[str] = []
 
-    def made(seen: StageEvaluation) -> object:
+    def made(evaluation: StageEvaluation) -> object:
         from agent.documents.views_money import topics
         from agent.money.costs import costs_of
 
-        costs = costs_of(seen.snapshot)
+        costs = costs_of(evaluation.snapshot)
         hidden.extend(costs.hidden_groups)
-        return topics(costs, seen)
+        return topics(costs, evaluation)
 
     rows, look = session.shown(source, given, "/topics", made)
     from agent.cli import agent_api, tables
@@ -70,14 +70,14 @@ def _emit_hidden_reads(groups: Sequence[str], *, every: bool) -> None:
 def _show_topic(source: options.SettingsOptions, given: options.LookOptions, topic: str) -> NoReturn:
     """One topic with its readers by rack and its partitions. Raises what an unknown topic raises."""
 
-    def made(seen: StageEvaluation) -> object:
+    def made(evaluation: StageEvaluation) -> object:
         from agent.documents.views_money import topic_details
         from agent.money.costs import costs_of
         from agent.plan.new_partitions import unknown_topic
 
-        if topic not in seen.snapshot.topics:
-            raise unknown_topic(topic, seen.snapshot)
-        return topic_details(topic, costs_of(seen.snapshot), seen)
+        if topic not in evaluation.snapshot.topics:
+            raise unknown_topic(topic, evaluation.snapshot)
+        return topic_details(topic, costs_of(evaluation.snapshot), evaluation)
 
     document, look = session.shown(source, given, f"/topics/{segment_of(topic)}", made)
     if chosen(given.output) is OutputFormat.TABLE:

@@ -22,9 +22,9 @@ from agent.daemon.schedule import CycleScheduler
 from agent.daemon.service_manager import ServiceManager
 from agent.errors import CLOSING, FatalFailure, RackwiseError, thread, unexpected
 from agent.loop import CycleStages, Look, run_cycle
+from agent.process import StopSignal, on_ending
 from agent.record.own_topics import OwnTopic, TopicAnnouncement, announce
 from agent.record.recorder import CycleRecorder, RecordingResult
-from agent.stopping import StopSignal, on_ending
 from agent.values.clock import Clock, system_clock
 from agent.values.cycle import Cycle, basis, cluster_size, finding_news, sentence
 from agent.values.finding import FindingSeverity

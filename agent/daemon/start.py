@@ -10,7 +10,6 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import psutil
@@ -21,13 +20,11 @@ from starlette.routing import BaseRoute
 from agent.act.execute_mode import ExecuteMode
 from agent.act.lead.leadership import JournalLeadership, read_journal
 from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.act.own_files import journal_keys, people, read_key_file
+from agent.act.own_files import command_witness, journal_keys, people, read_key_file, witness_keys
 from agent.daemon.daemon import AgentDaemon, LoopPace
 from agent.daemon.limits_from_settings import to_leadership_plan, to_limits, to_scope
 from agent.daemon.service_manager import ServiceManager
 from agent.errors import PartialAnswer
-from agent.execute.commands.identity import CommandWitness
-from agent.journal.record_trust import JournalKey
 from agent.loop import CycleStages
 from agent.notify.notifier import AgentNotifier, LoopView, NotifierPace
 from agent.notify.targets import TargetAddress, addresses, outbox_limits, secrets_of
@@ -40,15 +37,14 @@ from agent.record.proposals import proposals_in
 from agent.record.reader import open_reader
 from agent.record.recorder import CycleRecorder, RecordPlan
 from agent.record.weights import observe_with_weights
-from agent.simulate.evaluation import PARTIAL_EXIT, is_partial
-from agent.telemetry.derived import AgentIdentity
-from agent.telemetry.proposal_records import LifecycleStep
 from agent.values.clock import system_clock
+from agent.values.cycle import AgentIdentity
 from agent.values.journal import JournalState
 from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, DELETE, LOG_APPEND_TIME, TIMESTAMP_TYPE
 from agent.values.limits import AgentMode, Limits
 from agent.values.number_format import counted
-from agent.values.proposal import Proposal
+from agent.values.proposal import LifecycleStep, Proposal
+from agent.values.snapshot import is_partial
 from agent.web.access.ambient import trusted_networks
 from agent.web.access.gate import hosts_of, make_gate
 from agent.web.access.tls import tls_context
@@ -80,7 +76,7 @@ def run_agent(loaded: LoadedSettings, *, once: bool = False) -> int:
         if once:
             cycle = agent.once()
             agent.close()
-            return PARTIAL_EXIT if is_partial(cycle.snapshot) else 0
+            return PartialAnswer.exit_code if is_partial(cycle.snapshot) else 0
         with _notifier(settings, agent, targets):
             if not settings.http.enabled:
                 return agent.run()
@@ -140,7 +136,7 @@ def _acting(settings: Settings, limits: Limits) -> ExecuteMode:
     return ExecuteMode(
         leadership=JournalLeadership(plan),
         people=people(settings.approve.people),
-        witnesses=witness_keys(settings),
+        witnesses=witness_keys(settings.execute.journal_key_file),
         arguments=kafka.kafka_python(),
         limits=limits,
         clock=system_clock,
@@ -292,20 +288,10 @@ def command_desk(settings: Settings, agent: AgentDaemon) -> CommandDesk:
 
     return CommandDesk(
         plan=plan,
-        witness=CommandWitness(plan.agent, witness_keys(settings)),
+        witness=command_witness(plan.agent, settings.execute.journal_key_file),
         journal=_journal_reader(settings, plan, agent),
         proposals=proposals,
     )
-
-
-def witness_keys(settings: Settings) -> tuple[JournalKey, ...]:
-    """The keys by which agents vouch for people who sign in: the journal's, else one that this process alone has."""
-    return journal_keys(settings.execute.journal_key_file) or (_process_key(),)
-
-
-@cache
-def _process_key() -> JournalKey:
-    return JournalKey(os.urandom(32))
 
 
 def _journal_reader(settings: Settings, plan: LeadershipPlan, agent: AgentDaemon) -> Callable[[], JournalState]:

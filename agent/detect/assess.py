@@ -18,7 +18,7 @@ from agent.detect.traffic import Rates, rates_of, topic_rates, with_bytes, with_
 from agent.values.assessment import Assessment, GroupLocality, NotAssessed, RackBits, TopicMasks, rack_bits, topic_masks
 from agent.values.limits import GroupLimits, Limits
 from agent.values.memo import Memo, each
-from agent.values.snapshot import ConsumerGroup, Group, OtherGroup, Rack, Snapshot, StreamsGroup
+from agent.values.snapshot import ConsumerGroup, Group, OtherGroup, Rack, Snapshot, topics_of
 from agent.values.weights import RateColumn
 from assignors.problem import BadProblem, TopicPartition
 
@@ -78,20 +78,6 @@ def topics_by_group(snapshot: Snapshot, memo: Memo) -> Mapping[str, tuple[str, .
         (groups,),
         lambda: dict(zip(groups, each(memo, "group topics", groups.values(), _ID, topics_of), strict=True)),
     )
-
-
-def topics_of(group: Group) -> tuple[str, ...]:
-    """The topics that decide a group's assessment: subscribed, assigned, or read by its tasks; sorted."""
-    names: set[str] = set()
-    match group:
-        case ConsumerGroup():
-            names.update(*{member.topics for member in group.members})
-            names.update([topic for member in group.members for topic, _ in member.assigned or ()])
-        case StreamsGroup() if group.topology is not None:
-            names.update(tp.topic for task in group.topology.tasks for tp in task.sources)
-        case _:
-            pass
-    return tuple(sorted(names))
 
 
 def locality_of(names: Iterable[str], bits: RackBits, snapshot: Snapshot, memo: Memo) -> GroupLocality:

@@ -14,13 +14,14 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from agent.detect.assess import topics_by_group
-from agent.detect.detect_context import BrokerRacks, DetectContext, listed, named
+from agent.detect.detect_context import BrokerRacks, DetectContext, named
 from agent.values import kafka
 from agent.values.assessment import Assessment
 from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.kafka import NO_STRATEGY, RACK_AWARE_ASSIGNORS, RACK_BLIND_ASSIGNORS, RANGE
 from agent.values.limits import GroupLimits
 from agent.values.memo import Memo, each
+from agent.values.number_format import listed
 from agent.values.snapshot import (
     COORDINATOR_KINDS,
     ConsumerGroup,

@@ -1,4 +1,4 @@
-"""Findings about brokers: changed, missing and flapping racks, spellings, reads that ignore racks, absences.
+"""Findings about brokers: changed, missing and flapping racks, spellings, absences; moved replicas, throttles.
 
 A changed rack is shown at once and held until it is steady; one that changes too often is held as flapping. A missing
 rack never differs from another.
@@ -16,18 +16,21 @@ from agent.detect.detect_context import (
     broker_disagreement,
     first,
     known_by,
-    listed,
     numbered,
+    placed,
 )
 from agent.detect.members import folded_rack
-from agent.memory.rack_history import RackSteadiness, steadiness
+from agent.memory.rack_history import RackSteadiness, rack_changes, steadiness
+from agent.values.cycle import gaps_of
 from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.kafka import RACK_AWARE_SELECTOR, REPLICA_SELECTOR
 from agent.values.memo import Memo
-from agent.values.memory import BrokerAbsence, RackSighting, absence_words
-from agent.values.number_format import counted, lasted
+from agent.values.memory import BrokerAbsence, ChangeCause, PartitionChange, RackChange, RackSighting, absence_words
+from agent.values.number_format import counted, lasted, listed
 from agent.values.observation import ObservationPart
-from agent.values.snapshot import BrokerState, RackState, Snapshot
+from agent.values.replicas import crowding, target_replicas
+from agent.values.snapshot import BrokerState, RackState, Reassignment, Snapshot
+from agent.values.throttles import broker_rates, idle_throttles, topic_throttles
 
 
 def broker_findings(view: DetectContext, client_racks: Iterable[tuple[str, str]]) -> list[Finding]:
@@ -36,8 +39,8 @@ def broker_findings(view: DetectContext, client_racks: Iterable[tuple[str, str]]
     for broker in view.snapshot.brokers:
         findings += _rack_missing(broker, view)
         findings += broker_disagreement(broker, view)
-    for broker_id, seen in view.sightings.items():
-        findings += _rack_changed(broker_id, seen, view)
+    for broker_id, sighting in view.sightings.items():
+        findings += _rack_changed(broker_id, sighting, view)
     findings += _spellings(view, client_racks)
     findings += _selector(view)
     return findings
@@ -48,7 +51,7 @@ def _rack_missing(broker: BrokerState, view: DetectContext) -> Iterable[Finding]
     believed = broker.rack.state is RackState.KNOWN and (absent or not broker.rack.silent)
     if believed or ObservationPart.BROKERS in view.missing or (absent and broker.rack.state is RackState.UNKNOWN):
         return
-    seen = view.sightings.get(broker.id)
+    sighting = view.sightings.get(broker.id)
     if broker.rack.state is RackState.CONFLICTING:
         sentence = f"broker {broker.id} has contradicting racks, {listed(broker.rack.claims)}, so none of them is used"
     elif broker.rack.state is RackState.KNOWN:
@@ -57,9 +60,9 @@ def _rack_missing(broker: BrokerState, view: DetectContext) -> Iterable[Finding]
     elif broker.rack.sent is not None:
         sentence = f"broker {broker.id} has broker.rack={broker.rack.sent}, which is not used, as rack.locator.class "
         sentence += "leaves out wire, and no locator knows another"
-    elif seen is not None and seen.known is not None:
-        sentence = f"broker {broker.id} has no broker.rack now and was in rack {seen.known} before: "
-        sentence += f"set broker.rack={seen.known} again and restart it, or another rack if it was moved"
+    elif sighting is not None and sighting.known is not None:
+        sentence = f"broker {broker.id} has no broker.rack now and was in rack {sighting.known} before: "
+        sentence += f"set broker.rack={sighting.known} again and restart it, or another rack if it was moved"
     elif not view.broker_racks.racks:
         sentence = f"broker {broker.id} has no broker.rack, and no other broker has one: set broker.rack"
     else:
@@ -75,7 +78,7 @@ def _rack_missing(broker: BrokerState, view: DetectContext) -> Iterable[Finding]
         evidence=(
             ("alive", broker.alive),
             ("claims", broker.rack.claims),
-            ("last known rack", seen.known if seen else None),
+            ("last known rack", sighting.known if sighting else None),
             ("locator", broker.rack.source or None),
         ),
         severity=FindingSeverity.WARNING,
@@ -83,12 +86,12 @@ def _rack_missing(broker: BrokerState, view: DetectContext) -> Iterable[Finding]
     )
 
 
-def _rack_changed(broker_id: int, seen: RackSighting, view: DetectContext) -> Iterable[Finding]:
+def _rack_changed(broker_id: int, sighting: RackSighting, view: DetectContext) -> Iterable[Finding]:
     now_ms, limits = view.snapshot.monotonic_ms, view.limits
-    recent = [at for at in seen.changes if now_ms - at <= limits.racks.flap_window_ms]
+    recent = [at for at in sighting.changes if now_ms - at <= limits.racks.flap_window_ms]
     if not recent:
         return
-    state = steadiness(seen, now_ms, limits)
+    state = steadiness(sighting, now_ms, limits)
     if state is RackSteadiness.FLAPPING:
         window = lasted(limits.racks.flap_window_ms)
         yield Finding(
@@ -97,12 +100,12 @@ def _rack_changed(broker_id: int, seen: RackSighting, view: DetectContext) -> It
             broker=broker_id,
             sentence=f"the rack of broker {broker_id} keeps changing, {counted(len(recent), 'time')} within {window}; "
             "nothing is planned from it until it is stable",
-            evidence=(("changes", len(recent)), ("rack now", seen.rack), ("rack before", seen.previous)),
+            evidence=(("changes", len(recent)), ("rack now", sighting.rack), ("rack before", sighting.previous)),
             severity=FindingSeverity.WARNING,
             since_ms=view.snapshot.taken_ms,
             held=True,
         )
-    if seen.rack is None or seen.previous is None or now_ms - seen.since_ms > limits.racks.flap_window_ms:
+    if sighting.rack is None or sighting.previous is None or now_ms - sighting.since_ms > limits.racks.flap_window_ms:
         return
     wait = ""
     if state is RackSteadiness.NEW:
@@ -112,8 +115,8 @@ def _rack_changed(broker_id: int, seen: RackSighting, view: DetectContext) -> It
         reason=FindingReason.BROKER_RACK_CHANGED,
         subject=SubjectId("broker", str(broker_id)),
         broker=broker_id,
-        sentence=f"broker {broker_id} is in rack {seen.rack} now and was in rack {seen.previous} before{wait}",
-        evidence=(("rack now", seen.rack), ("rack before", seen.previous), ("changes", len(recent))),
+        sentence=f"broker {broker_id} is in rack {sighting.rack} now and was in rack {sighting.previous} before{wait}",
+        evidence=(("rack now", sighting.rack), ("rack before", sighting.previous), ("changes", len(recent))),
         severity=FindingSeverity.WARNING,
         since_ms=view.snapshot.taken_ms,
         held=state is not RackSteadiness.STEADY,
@@ -264,3 +267,159 @@ def _wait(absence: BrokerAbsence, absent_for_ms: int) -> list[str]:
     if absence.awaited(absent_for_ms):
         return [f"nothing is moved because of it {until}"]
     return []
+
+
+_BECAUSE = {
+    ChangeCause.REASSIGNED: "because they were reassigned by another tool than rackwise",
+    ChangeCause.NEW_PARTITIONS: "because they were added",
+    ChangeCause.CREATED_BLIND: "because the topic was created without regard to racks",
+    ChangeCause.RECREATED: "because the topic was deleted and created again",
+}
+
+
+def move_findings(view: DetectContext) -> list[Finding]:
+    """Findings about rack changes, running reassignments and leftover throttles."""
+    findings = [
+        _relabelled(change.subject, change, view)
+        if isinstance(change.subject, int)
+        else _changed(change.subject, change, view)
+        for change in rack_changes(view.memory, view.snapshot)
+        if isinstance(change.subject, int)
+        or not (view.limits.excludes_topic(change.subject) or _is_gone(change.subject, view))
+    ]
+    findings += _foreign(view)
+    findings += _throttles(view)
+    return findings
+
+
+def _is_gone(topic: str, view: DetectContext) -> bool:
+    """Whether this look certainly has no such topic, so that nothing of it is left to mend."""
+    snapshot = view.snapshot
+    is_whole = not gaps_of(snapshot, (ObservationPart.TOPICS,)) and snapshot.rights.topics_hidden == 0
+    return topic not in snapshot.topics and is_whole
+
+
+def _relabelled(broker: int, change: RackChange, view: DetectContext) -> Finding:
+    sighting = view.sightings.get(broker)
+    previous, now = (sighting.previous, sighting.known) if sighting is not None else (None, None)
+    affected = f"{counted(change.partitions, 'partition')} in {counted(change.topics, 'topic')}"
+    example = change.examples[0].id
+    return Finding(
+        reason=FindingReason.REPLICA_RACKS_CHANGED,
+        subject=SubjectId("broker", str(broker)),
+        broker=broker,
+        sentence=f"the replica racks of {affected} changed, {example} among them, "
+        f"because broker {broker} came back in rack {now} instead of {previous}",
+        evidence=(
+            ("cause", str(change.cause)),
+            ("partitions", change.partitions),
+            ("topics", change.topics),
+            ("first", first([str(row.id) for row in change.examples])),
+            ("rack now", now),
+            ("rack before", previous),
+        ),
+        severity=FindingSeverity.WARNING,
+        since_ms=change.at_ms,
+        held=broker in view.broker_racks.unsteady,
+        detail=change.cause.name.lower(),
+    )
+
+
+def _changed(topic: str, change: RackChange, view: DetectContext) -> Finding:
+    rack_of: Mapping[int, str] = view.broker_racks.room.rack_of
+    example = change.examples[0]
+    shares_rack = _shares_rack(topic, change, view)
+    shares = ", and replicas share a rack now while another is free" if shares_rack else ""
+    since = (("running since", change.running_since_ms),) if change.running_since_ms is not None else ()
+    return Finding(
+        reason=FindingReason.REPLICA_RACKS_CHANGED,
+        subject=SubjectId("topic", topic),
+        sentence=f"the replica racks of {counted(change.partitions, 'partition')} of {topic} changed, "
+        f"{_BECAUSE[change.cause]}: {_went(example, rack_of)}{shares}",
+        evidence=(
+            ("cause", str(change.cause)),
+            ("partitions", change.partitions),
+            ("first", first([_went(row, rack_of) for row in change.examples])),
+            ("shares a rack", shares_rack),
+            *since,
+        ),
+        severity=FindingSeverity.WARNING if shares_rack else FindingSeverity.INFO,
+        since_ms=change.at_ms,
+        detail=change.cause.name.lower(),
+    )
+
+
+def _shares_rack(topic: str, change: RackChange, view: DetectContext) -> bool:
+    """Whether replicas share a rack in this look: the change is kept for longer than it takes to mend the topic.
+
+    Of a topic that this look does not show, it is as it was at the change.
+    """
+    state = view.snapshot.topics.get(topic)
+    if state is None or not change.shares_rack:
+        return change.shares_rack
+    running, room = view.snapshot.reassignments, view.broker_racks.room
+    return any(crowding(target_replicas(row, running.get(row.id)), room) is not None for row in state.partitions)
+
+
+def _went(change: PartitionChange, rack_of: Mapping[int, str]) -> str:
+    """``orders-0 went from 1 (a), 2 (b) to 1 (a), 4 (a)``."""
+    after = placed(change.after, rack_of)
+    return (
+        f"{change.id} went from {placed(change.before, rack_of)} to {after}"
+        if change.before
+        else f"{change.id} is on {after}"
+    )
+
+
+def _foreign(view: DetectContext) -> Iterable[Finding]:
+    by_topic: dict[str, list[Reassignment]] = {}
+    for move in view.snapshot.reassignments.values():
+        if not move.own and not view.limits.excludes_topic(move.id.topic):
+            by_topic.setdefault(move.id.topic, []).append(move)
+    for topic, moves in by_topic.items():
+        move = moves[0]
+        target = tuple([replica for replica in move.replicas if replica not in move.removing])
+        yield Finding(
+            reason=FindingReason.FOREIGN_REASSIGNMENT,
+            subject=SubjectId("topic", topic),
+            sentence=f"a reassignment of {counted(len(moves), 'partition')} of {topic} is running that rackwise did "
+            f"not start: {move.id} goes to {placed(target, view.broker_racks.room.rack_of)}; rackwise leaves it alone",
+            evidence=(
+                ("partitions", len(moves)),
+                ("first", first([str(move.id) for move in moves])),
+                ("adding", move.adding),
+                ("removing", move.removing),
+            ),
+            severity=FindingSeverity.INFO,
+            since_ms=view.snapshot.taken_ms,
+        )
+
+
+def _throttles(view: DetectContext) -> Iterable[Finding]:
+    now_ms = view.snapshot.monotonic_ms
+    for resource in idle_throttles(view.snapshot):
+        kind, name = resource.subject
+        since_ms = view.memory.throttles.get(str(resource.subject), now_ms)
+        if now_ms - since_ms < view.limits.detect.throttle_grace_ms:
+            continue
+        if resource.broker is not None:
+            what = "; ".join(f"{config}={rate}" for config, rate in broker_rates(view.snapshot, resource.broker))
+        elif view.limits.excludes_topic(name):
+            continue
+        else:
+            what = topic_throttles(view.snapshot.topics[name]) or ""
+        standing = " (* throttles every replica and may be meant to stay)" if "*" in what else ""
+        yield Finding(
+            reason=FindingReason.THROTTLE_LEFT_BEHIND,
+            subject=resource.subject,
+            broker=resource.broker,
+            sentence=f"{kind} {name} is throttled although no reassignment needs it: {_short(what)}{standing}",
+            evidence=(("throttle", _short(what)),),
+            severity=FindingSeverity.INFO if kind == "broker" or "*" in what else FindingSeverity.WARNING,
+            since_ms=view.snapshot.taken_ms,
+        )
+
+
+def _short(text: str) -> str:
+    """A throttle may list every replica of a large topic."""
+    return text if len(text) <= 120 else f"{text[:117]}..."

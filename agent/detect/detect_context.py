@@ -14,7 +14,7 @@ from agent.values.kafka import BROKER_RACK, CLIENT_RACK
 from agent.values.limits import Limits, LocatorKind
 from agent.values.memo import Memo
 from agent.values.memory import BrokerAbsence, Memory, RackSighting, absences, awaited
-from agent.values.number_format import counted, few, in_full
+from agent.values.number_format import NAMED, counted, in_full, listed
 from agent.values.observation import ObservationPart
 from agent.values.replicas import RackRoom, rack_room
 from agent.values.snapshot import BrokerState, Rack, RackState, ReaderGroup, Snapshot
@@ -132,8 +132,6 @@ __all__ = ["NAMED", "RUNS", "SHOWN", "first", "listed", "numbered", "of_all", "p
 
 SHOWN = 5
 """Names shown in evidence; the rest is counted."""
-NAMED = 3
-"""Names shown in a sentence."""
 RUNS = 20
 """Numbers, or runs of numbers, shown in a sentence that names brokers."""
 
@@ -141,12 +139,6 @@ RUNS = 20
 def of_all(number: int, total: int, noun: str) -> str:
     """``1 of 3 members``."""
     return f"{number:,} of {counted(total, noun)}"
-
-
-def listed(names: Iterable[object]) -> str:
-    """``a``, ``a and b``, ``a, b, c and 4 more``."""
-    words = [*names]
-    return few(words, NAMED) if len(words) > NAMED else in_full(words)
 
 
 def either(names: Iterable[object]) -> str:
@@ -232,15 +224,6 @@ def member_disagreements(group: ReaderGroup, racks: Iterable[Rack], view: Detect
         severity=FindingSeverity.WARNING,
         since_ms=view.snapshot.taken_ms,
     )
-
-
-def rack_source(rack: Rack, setting: str) -> str | None:
-    """Source of a known rack; None for an unknown one."""
-    if rack.remembered:
-        return "an earlier look"
-    if rack.state is RackState.UNKNOWN:
-        return None
-    return setting if rack.source in (None, LocatorKind.WIRE.value) else rack.source
 
 
 def known_by(rack: Rack, setting: str = BROKER_RACK) -> str:

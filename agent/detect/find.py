@@ -12,10 +12,9 @@ from dataclasses import replace
 from operator import attrgetter
 
 from agent.detect.assess import assess_groups, topics_by_group
-from agent.detect.brokers import absent_findings, broker_findings
+from agent.detect.brokers import absent_findings, broker_findings, move_findings
 from agent.detect.detect_context import detect_context
 from agent.detect.groups import group_findings, prediction_findings
-from agent.detect.moves import move_findings
 from agent.detect.replicas import replica_findings
 from agent.detect.rights import rights_findings, weights_findings
 from agent.detect.streams import streams_findings

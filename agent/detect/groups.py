@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from agent.detect.assess_consumers import claimed_twice
 from agent.detect.awareness import GroupTopicFacts, awareness_findings, is_rack_blind, readings
-from agent.detect.detect_context import DetectContext, first, listed, member_disagreements, of_all
+from agent.detect.detect_context import DetectContext, first, member_disagreements, of_all
 from agent.detect.members import member_findings
 from agent.memory.remember import prediction_mismatch
 from agent.values.assessment import Assessment, LocalityMeasure, WeightedAssessment
@@ -21,7 +21,7 @@ from agent.values.finding import Evidence, Finding, FindingReason, FindingSeveri
 from agent.values.kafka import SETTLED_STATES, STABLE
 from agent.values.limits import GainLimits
 from agent.values.memo import Memo, each
-from agent.values.number_format import counted, lasted, sized
+from agent.values.number_format import counted, lasted, listed, sized
 from agent.values.snapshot import Group, Member, OtherGroup, Rack, ReaderGroup
 from assignors.problem import TopicPartition
 

@@ -10,10 +10,11 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
 
-from agent.detect.detect_context import SHOWN, DetectContext, first, listed, of_all
+from agent.detect.detect_context import SHOWN, DetectContext, first, of_all
 from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.kafka import COOPERATIVE_STICKY, RANGE, STICKY
 from agent.values.kafka import FIRST_WITH_RACK as FIRST_RELEASES
+from agent.values.number_format import listed
 from agent.values.snapshot import COORDINATOR_KINDS, Member, Rack, RackState, ReaderGroup, StreamsGroup
 
 # kafka-python and aiokafka send no rack in any version. They are known by their default client ids or by the settings:

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from agent.detect.detect_context import BrokerRacks, DetectContext, either, first, listed, named, of_all, placed
+from agent.detect.detect_context import BrokerRacks, DetectContext, either, first, named, of_all, placed
 from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.kafka import MIN_INSYNC_REPLICAS
 from agent.values.memo import Memo, each
-from agent.values.number_format import counted
+from agent.values.number_format import counted, listed
 from agent.values.observation import ObservationPart
 from agent.values.replicas import CrowdedRack, Replicas, crowding, original_replicas, target_replicas
 from agent.values.snapshot import PartitionState, Reassignment, TopicState

@@ -8,33 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from agent.detect.detect_context import DetectContext, first, listed
+from agent.detect.detect_context import DetectContext, first
 from agent.values.finding import Evidence, Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.limits import AgentMode
-from agent.values.number_format import counted
-from agent.values.observation import Gap, GapCause, ObservationPart
+from agent.values.number_format import counted, listed
+from agent.values.observation import Gap, GapCause, ObservationPart, effect_of
 from agent.values.weights import WeightsState
 
 _HIDES_GROUPS = "brokers leave out groups and reassignments that it may not describe, without an error"
 _NO_FAULT = frozenset((GapCause.NOT_ASKED, GapCause.VANISHED))
 _WHOLE_WORLD = frozenset((ObservationPart.BROKERS, ObservationPart.TOPICS, ObservationPart.GROUPS))
 
-_SILENT = {
-    ObservationPart.BROKERS: "racks are the last known ones, and no broker counts as absent",
-    ObservationPart.TOPICS: "replicas that are not shown are not judged",
-    ObservationPart.TOPIC_CONFIGS: "min ISR and throttles are unknown there",
-    ObservationPart.BROKER_CONFIGS: "it is unknown whether reads go to the nearest replica",
-    ObservationPart.GROUP_CONFIGS: "the settings of streams groups are unknown",
-    ObservationPart.END_OFFSETS: "lags and byte rates are unknown there",
-    ObservationPart.COMMITTED_OFFSETS: "lags are unknown there",
-    ObservationPart.GROUPS: "groups that are not shown are not judged",
-    ObservationPart.REASSIGNMENTS: "running reassignments are unknown, and so is whether a throttle is still needed",
-    ObservationPart.LOG_DIRS: "sizes are unknown there, and so are byte rates",
-    ObservationPart.RIGHTS: "other missing rights are unknown",
-    ObservationPart.APPLICATION_LAGS: "lags of warm-ups and standbys are estimates",
-    ObservationPart.RACK_LOCATORS: "racks that only they know are their last answers, or unknown",
-    ObservationPart.WEIGHTS: "plans use rackwise's own measurements",
-}
 _NEEDS = {
     ObservationPart.BROKERS: "DESCRIBE on the cluster",
     ObservationPart.TOPICS: "DESCRIBE on topics",
@@ -51,11 +35,6 @@ _NEEDS = {
     ObservationPart.RACK_LOCATORS: "access to the sources in rack.locator.properties",
     ObservationPart.WEIGHTS: "READ and DESCRIBE on the weights topic",
 }
-
-
-def effect_of(part: ObservationPart) -> str:
-    """Facts that are unknown without the part."""
-    return _SILENT[part]
 
 
 def rights_findings(view: DetectContext) -> list[Finding]:
@@ -76,7 +55,7 @@ def _not_allowed(part: ObservationPart, gaps: Sequence[Gap], view: DetectContext
     return Finding(
         reason=FindingReason.RIGHTS_MISSING,
         subject=SubjectId("cluster", view.snapshot.cluster_id),
-        sentence=f"rackwise may not see {_what(part, gaps)}, so {_SILENT[part]}: grant {_NEEDS[part]}",
+        sentence=f"rackwise may not see {_what(part, gaps)}, so {effect_of(part)}: grant {_NEEDS[part]}",
         evidence=_evidence(part, gaps),
         severity=_severity(part, gaps, FindingSeverity.WARNING),
         since_ms=view.snapshot.taken_ms,
@@ -89,7 +68,7 @@ def _missing(part: ObservationPart, cause: GapCause, gaps: Sequence[Gap], view: 
     return Finding(
         reason=FindingReason.PART_MISSING,
         subject=SubjectId("cluster", view.snapshot.cluster_id),
-        sentence=f"{_what(part, gaps)}: {cause}, so {_SILENT[part]} ({gaps[0].detail})",
+        sentence=f"{_what(part, gaps)}: {cause}, so {effect_of(part)} ({gaps[0].detail})",
         evidence=(("cause", str(cause)), *_evidence(part, gaps)),
         severity=_severity(part, gaps, usual),
         since_ms=view.snapshot.taken_ms,
@@ -111,7 +90,7 @@ def _cluster_rights(
             rights.cluster_describe_configs is False and ObservationPart.BROKER_CONFIGS not in denied,
             "cluster_describe_configs",
             "DESCRIBE_CONFIGS on the cluster",
-            _SILENT[ObservationPart.BROKER_CONFIGS],
+            effect_of(ObservationPart.BROKER_CONFIGS),
         ),
         (
             rights.cluster_alter is False and view.limits.mode is AgentMode.EXECUTE,

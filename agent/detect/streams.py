@@ -11,15 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.detect.detect_context import DetectContext, first, listed
+from agent.detect.detect_context import DetectContext, first
 from agent.memory.streams import is_reading
-from agent.model.topology import NO_CHANGELOG_SEEN
 from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
 from agent.values.kafka import STABLE
 from agent.values.limits import GroupLimits
 from agent.values.memory import CopyKey, Join, Memory
-from agent.values.number_format import counted, lasted
+from agent.values.number_format import counted, lasted, listed
 from agent.values.snapshot import (
+    NO_CHANGELOG_SEEN,
     GroupKind,
     LagSource,
     Range,

@@ -22,7 +22,7 @@ from agent.values.assessment import (
     WeightedAssessment,
 )
 from agent.values.limits import GroupLimits
-from agent.values.snapshot import ConsumerGroup, PartitionState, ReaderGroup, Snapshot, StreamsGroup, TopicState
+from agent.values.snapshot import ConsumerGroup, ReaderGroup, Snapshot, StreamsGroup, TopicState
 from agent.values.weights import RateColumn
 from assignors.optimal import optimal_consumer, optimal_tasks
 from assignors.problem import ConsumerResult, StreamsTask, TaskId, TaskResult, TopicPartition
@@ -153,11 +153,6 @@ def measured(
         Locality(LocalityMeasure.KAFKA, "bytes_per_s", *by_kafka),
         Locality(LocalityMeasure.READ_LOCAL, "bytes_per_s", *by_read),
     )
-
-
-def states_of(topics: Iterable[TopicState]) -> dict[TopicPartition, PartitionState]:
-    """Partition -> its state."""
-    return {state.id: state for topic in topics for state in topic.partitions}
 
 
 # The optimum by bytes needs fresh weights of all partitions of the group's topics. Priorities: balance by partitions as

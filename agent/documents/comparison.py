@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, cast
 
 from agent.plan.gain_thresholds import ComparisonColumn, GroupComparison, group_comparison
-from agent.predict.predict import predict_groups
+from agent.predict.predict import predict, predict_groups
 from agent.values.assessment import DetectionResult
 from agent.values.limits import Limits
 from agent.values.memo import Memo
@@ -16,6 +16,7 @@ from agent.values.snapshot import ReaderGroup, Snapshot
 
 if TYPE_CHECKING:
     from agent.documents.plan import AssignmentCost, PlanGroup, PredictedAnswer, WarmupCost
+    from agent.simulate.evaluation import StageEvaluation
 
 MOST_AT_THEIR_OPTIMUM = 1_000
 """Of more groups that are at their optimum already it is not asked what their own assignors would give."""
@@ -39,6 +40,15 @@ def group_rows(
         )
         for group in groups
     ]
+
+
+def prediction_of(group_id: str, look: StageEvaluation) -> Prediction | None:
+    """What the group's own assignor would give, by the plan or asked now; None for a group that assigns nothing."""
+    group = look.snapshot.groups.get(group_id)
+    if not isinstance(group, ReaderGroup):
+        return None
+    known = None if look.plan is None else look.plan.predictions.get(group_id)
+    return known if known is not None else predict(group, look.snapshot, look.limits)
 
 
 def _unpredicted(

@@ -146,17 +146,17 @@ def history_rows(view: JournalState) -> list[HistoryRow]:
     rows: list[HistoryRow] = []
     answers = history(view)
     rows += [
-        _row(approval.at_ms, "approval", approval.plan, approval.by, (_approval(approval), approval.sentence))
+        _row(approval.at_ms, "approval", approval.plan, approval.by, _approval_end(approval))
         for approval in approvals(view)
         if not any(_left(approval, command, answer) for command, answer in answers)
     ]
     rows += [
-        _row(answer.at_ms, command.verb.value, _about(command, answer), command.who, (_done(answer), answer.sentence))
+        _row(answer.at_ms, command.verb.value, _about(command, answer), command.who, _command_end(command, answer))
         for command, answer in answers
     ]
     at = {entry.key.removeprefix("plan/"): entry.at_ms for entry in under(view, "plan")}
     rows += [
-        _row(at[plan.proposal_id], "plan", plan.proposal_id, plan.approved_by, (plan.state.value, plan.sentence))
+        _row(at[plan.proposal_id], "plan", plan.proposal_id, plan.approved_by, _plan_end(plan))
         for plan in plan_entries.plans(view)
     ]
     for one in triggers(view):
@@ -165,7 +165,7 @@ def history_rows(view: JournalState) -> list[HistoryRow]:
             state = one.judgement.verdict.value
         sentence = one.judgement.sentence if one.judgement is not None else one.sentence
         about = f"{one.proposal_id} of group {one.group_id}"
-        rows.append(_row(one.intended_ms, "trigger", about, None, (state, sentence)))
+        rows.append(_row(one.intended_ms, "trigger", about, None, RowEnd(state, sentence)))
     return sorted(rows, key=lambda row: (row["at_ms"], row["what"]))
 
 
@@ -175,29 +175,44 @@ def _left(approval: ProposalApproval, command: OperatorCommand, answer: LeaderAn
     return agreed and bool(approval.sentence) and answer.sentence.startswith(approval.sentence)
 
 
-def _row(at_ms: int, what: str, about: str | None, who: str | None, end: tuple[str, str]) -> HistoryRow:
-    """One row; ``end``: its state and its sentence, which does not begin with its state once more."""
-    state, sentence = end
+def _row(at_ms: int, what: str, about: str | None, who: str | None, end: RowEnd) -> HistoryRow:
+    """One row, whose sentence does not begin with its state once more."""
     return {
         "at_ms": at_ms,
         "what": what,
         "about": about,
         "who": who,
-        "state": state,
-        "sentence": sentence.removeprefix(f"{state}: "),
+        "state": end.state,
+        "sentence": end.sentence.removeprefix(f"{end.state}: "),
+        "reason": end.reason or None,
+        "plan_hash": end.plan_hash,
     }
 
 
-def _approval(approval: ProposalApproval) -> str:
-    return "used" if approval.used else approval.state.value
+class RowEnd(NamedTuple):
+    """How an entry of the journal ends, and what was given with it."""
+
+    state: str
+    sentence: str
+    reason: str = ""
+    plan_hash: str | None = None
+
+
+def _approval_end(approval: ProposalApproval) -> RowEnd:
+    state = "used" if approval.used else approval.state.value
+    return RowEnd(state, approval.sentence, approval.reason, approval.plan_hash)
+
+
+def _command_end(command: OperatorCommand, answer: LeaderAnswer) -> RowEnd:
+    return RowEnd("done" if answer.done else "refused", answer.sentence, command.reason, command.plan_hash)
+
+
+def _plan_end(plan: ReassignmentPlan) -> RowEnd:
+    return RowEnd(plan.state.value, plan.sentence, plan.reason)
 
 
 def _about(command: OperatorCommand, answer: LeaderAnswer) -> str | None:
     return answer.plan or command.proposal_id
-
-
-def _done(answer: LeaderAnswer) -> str:
-    return "done" if answer.done else "refused"
 
 
 class JournalRecords(NamedTuple):

@@ -33,6 +33,10 @@ class HistoryRow(TypedDict):
     """The user who asked or approved; null where no user did."""
     state: str
     sentence: str
+    reason: str | None
+    """Reason that the user gave, or by which numbers the rule held; null where none was given."""
+    plan_hash: str | None
+    """Hash of the plan that the user saw, or that was approved; null where there is none."""
 
 
 class LeaderRow(TypedDict):

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from agent.documents.views import UNKNOWN, brokers_by_rack, findings, groups
 from agent.documents.views_money import money, topics, unknown_groups, worst_groups
 from agent.money.costs import CrossRackCosts, costs_of
-from agent.simulate.evaluation import is_partial
 from agent.values.cycle import hidden_groups, known_part
 from agent.values.memory import absences
 from agent.values.observation import ObservationPart
 from agent.values.rates import is_priced, price_sentence, sentence
+from agent.values.snapshot import is_partial
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, cast
 
-from agent.detect.detect_context import rack_source
 from agent.documents.views_money import priced
 from agent.money.costs import CrossRackCosts, costs_of, lag_of, worst_task_lag
 from agent.money.traffic import border, worst_first
@@ -28,6 +27,7 @@ from agent.values.snapshot import (
     Snapshot,
     StreamsGroup,
     TaskCopy,
+    rack_source,
 )
 
 if TYPE_CHECKING:
@@ -123,12 +123,12 @@ def brokers(look: StageEvaluation) -> list[BrokerDocument]:
     snapshot = look.snapshot
     absent = absences(look.before, snapshot)
     replicas, leaders, preferred = _placed(snapshot)
-    led = _led(snapshot)
+    leaders_load = _led(snapshot)
     rows: list[BrokerDocument] = []
     known = {broker.id: broker for broker in snapshot.brokers}
     for one in sorted({*known, *absent}):
         broker = known.get(one)
-        rate, size = led.get(one, (0.0, 0))
+        rate, size = leaders_load.get(one, (0.0, 0))
         rows.append(
             {
                 "broker": one,

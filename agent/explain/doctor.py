@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from agent.detect.detect_context import rack_source
 from agent.explain import doctor_coverage, doctor_groups
 from agent.explain.doctor_coverage import CheckCoverage, CoverageOf, DoctorContext
 from agent.explain.doctor_fixes import DoctorFix, each_subject, few, fixes_of, info_sentences, merged_sentences
@@ -27,7 +26,7 @@ from agent.values.number_format import lasted
 from agent.values.observation import ObservationPart
 from agent.values.plan import AdvicePlan, Plan
 from agent.values.proposal import Proposal, ProposalReason
-from agent.values.snapshot import Snapshot
+from agent.values.snapshot import Snapshot, rack_source
 
 
 class CheckState(StrEnum):

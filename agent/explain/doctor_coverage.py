@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from agent.detect.detect_context import listed
 from agent.detect.replicas import LEADERS_PER_RACK
 from agent.values.assessment import DetectionResult
 from agent.values.finding import Finding, FindingReason, FindingSeverity
 from agent.values.kafka import REPLICA_SELECTOR
 from agent.values.limits import Limits
 from agent.values.memory import Memory
-from agent.values.number_format import counted
+from agent.values.number_format import counted, listed
 from agent.values.proposal import Proposal
 from agent.values.snapshot import BrokerState, RackState, ReaderGroup, Snapshot, TopicState
 from agent.values.throttles import idle_throttles
@@ -208,10 +207,10 @@ def throttles(context: DoctorContext) -> CheckCoverage:
     if set_now:
         known = [context.memory.throttles[subject] for subject in set_now if subject in context.memory.throttles]
         for_s = (snapshot.monotonic_ms - min(known)) // 1000 if known else 0
-        seen = f"seen for {for_s} s" if for_s > 0 else "seen once"
+        since = f"seen for {for_s} s" if for_s > 0 else "seen once"
         verb = "throttle is" if len(set_now) == 1 else "throttles are"
         once = (
-            f"{len(set_now)} {verb} set and no reassignment runs ({listed(set_now)}), {seen}: "
+            f"{len(set_now)} {verb} set and no reassignment runs ({listed(set_now)}), {since}: "
             f"a throttle that is still set after {limits.detect.throttle_grace_ms // 1000} s counts as left over"
         )
     return CheckCoverage(
@@ -225,9 +224,11 @@ def throttles(context: DoctorContext) -> CheckCoverage:
 
 def rights(context: DoctorContext) -> CheckCoverage:
     """Whether rackwise has the rights for all it reads."""
-    seen = context.snapshot.rights
+    granted = context.snapshot.rights
     unseen = (
-        () if None not in (seen.cluster_describe, seen.cluster_describe_configs) else ("brokers do not report rights",)
+        ()
+        if None not in (granted.cluster_describe, granted.cluster_describe_configs)
+        else ("brokers do not report rights",)
     )
     return CheckCoverage("rackwise may see everything it asks for", unseen)
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agent.detect.assess_consumers import Reads
 from agent.detect.awareness import RackBlindCause
-from agent.detect.detect_context import listed, numbered
+from agent.detect.detect_context import numbered
 from agent.detect.members import is_away, is_too_old
-from agent.detect.traffic import current_reads, optimal_reads, states_of
+from agent.detect.traffic import current_reads, optimal_reads
 from agent.explain.doctor_coverage import DoctorContext
 from agent.money.costs import CrossRackCosts, costs_of_members
 from agent.money.traffic import CrossRackTraffic, TrafficSum, read_route, together
@@ -22,9 +22,10 @@ from agent.values.assessment import GroupLocality
 from agent.values.finding import Finding, FindingReason, SubjectId
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK
 from agent.values.limits import Limits
+from agent.values.number_format import listed
 from agent.values.plan import AdvicePlan
 from agent.values.proposal import Proposal, ProposalReason
-from agent.values.snapshot import Member, OtherGroup, RackState, ReaderGroup, Snapshot
+from agent.values.snapshot import Member, OtherGroup, RackState, ReaderGroup, Snapshot, states_of
 
 if TYPE_CHECKING:
     from agent.simulate.evaluation import StageEvaluation

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from agent.detect.detect_context import listed
 from agent.detect.members import is_away, is_too_old
 from agent.explain.doctor_coverage import (
     CheckCoverage,
@@ -24,7 +23,7 @@ from agent.explain.doctor_coverage import (
 from agent.values.cycle import hidden_groups
 from agent.values.finding import FindingReason, FindingSeverity
 from agent.values.kafka import RACK_AWARE_ASSIGNORS, RACK_BLIND_ASSIGNORS, STABLE
-from agent.values.number_format import counted
+from agent.values.number_format import counted, listed
 from agent.values.snapshot import (
     COORDINATOR_KINDS,
     GroupKind,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
-from agent.detect.detect_context import named, rack_source
+from agent.detect.detect_context import named
 from agent.execute.probing.decide import ProbingContext, decide
 from agent.execute.probing.values import PastTrigger, ProbingOff, ProbingTrigger
 from agent.explain.group import about_group
@@ -33,6 +33,7 @@ from agent.values.snapshot import (
     ReaderGroup,
     Snapshot,
     StreamsGroup,
+    rack_source,
 )
 from agent.values.weights import FigureBasis
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from agent.execute.commands.command_context import ExpectedVerdict
-from agent.guard.gain_checks import saved_bytes_per_s, saved_usd_per_day
 from agent.guard.guard_context import GuardContext
 from agent.journal.approvals import ApprovalState, ProposalApproval, approval_of, plan_hash
 from agent.propose.preconditions import ProposalPreconditions
@@ -18,7 +17,7 @@ from agent.values.limits import ApprovalRule, any_of
 from agent.values.memo import Memo
 from agent.values.number_format import counted, lasted, sized, sized_apart, usd
 from agent.values.observation import Gap
-from agent.values.proposal import Proposal, ProposalKind
+from agent.values.proposal import Proposal, ProposalKind, saved_bytes_per_s, saved_usd_per_day
 from agent.values.reassignment import PlanAttempt
 from agent.values.snapshot import Snapshot
 from agent.values.verdict import Allow, Hold, HoldReason, Verdict

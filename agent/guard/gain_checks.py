@@ -10,25 +10,20 @@ from agent.journal.triggers import TriggerVerdict, acted_at, triggers
 from agent.values.assessment import Locality, LocalityMeasure
 from agent.values.limits import Limits
 from agent.values.number_format import counted, lasted, sized, sized_apart, usd
-from agent.values.proposal import PredictedEffect, Proposal, ProposalKind, ProposalReason
+from agent.values.proposal import (
+    PredictedEffect,
+    Proposal,
+    ProposalKind,
+    ProposalReason,
+    saved_bytes_per_s,
+    saved_usd_per_day,
+)
 from agent.values.rates import BYTES_PER_GB
 from agent.values.verdict import CheckPassed, Hold, HoldReason
 from agent.values.weights import FigureBasis
 
 SAVERS = frozenset((ProposalReason.REBALANCE_IMPROVES, ProposalReason.LEADERS_TO_READERS))
 """Reasons that claim to save cross-rack bytes."""
-
-
-def saved_bytes_per_s(predicted: PredictedEffect) -> float | None:
-    """Saved cross-rack bytes per second; None when unknown."""
-    before, after = predicted.cross_rack_bytes_per_s_before, predicted.cross_rack_bytes_per_s_after
-    return None if before is None or after is None else before - after
-
-
-def saved_usd_per_day(predicted: PredictedEffect) -> float | None:
-    """Saved dollars a day; None when unknown."""
-    before, after = predicted.usd_per_day_before, predicted.usd_per_day_after
-    return None if before is None or after is None else round(before - after, 6) + 0.0  # no noise, and no negative zero
 
 
 def local_gain(predicted: PredictedEffect, unit: str = "partitions") -> tuple[float, float] | None:

@@ -1,4 +1,4 @@
-"""Approvals in the journal: the approved plan hash, the person or rule, and the expiry. Pure.
+"""Approvals in the journal, and `plan_hash` of what is approved; the person or rule, and the expiry. Pure.
 
 Key ``approval/<plan>``: the proposal id, with the attempt number from the second on. The kind is the state:
 ``requested`` (awaits a second person), ``approved``, ``void``. Invariants: an approval is of one exact plan, by hash,

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from agent.errors import reason
 from agent.values.memory import (
@@ -38,8 +37,6 @@ MOST_BYTES = 64 * 1024 * 1024
 """The memory of 100,000 partitions is a fifth of it."""
 
 _Json = Any
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 
 
 class UnreadableMemoryError(ValueError):
@@ -57,7 +54,7 @@ def memory_to_json(memory: Memory) -> str:
     value = {
         "v": VERSION,
         **to_json(_AsTheyAre, as_they_are),
-        "brokers": {str(broker): seen for broker, seen in memory.brokers.items()},
+        "brokers": {str(broker): sighting for broker, sighting in memory.brokers.items()},
         "replica_lists": list(lists),
         "topics": topics,
         "changes": [change._replace(subject=str(change.subject)) for change in memory.changes],
@@ -84,54 +81,6 @@ def memory_from_json(text: str) -> Memory:
         sentence = f"the remembered state is of another version, this agent reads {VERSION}; it is ignored"
         raise UnreadableMemoryError(sentence)
     return known
-
-
-def after_restart(memory: Memory, taken_ms: int, monotonic_ms: int) -> Memory:
-    """The same memory on this process's monotonic clock. A wall clock that went back counts as no time passed."""
-    by = monotonic_ms - max(0, taken_ms - memory.taken_ms) - memory.monotonic_ms
-
-    def moved(at_ms: int) -> int:
-        return at_ms + by
-
-    return replace(
-        memory,
-        monotonic_ms=moved(memory.monotonic_ms),
-        gone={name: (since, moved(last)) for name, (since, last) in memory.gone.items()},
-        brokers={
-            broker: seen._replace(since_ms=moved(seen.since_ms), changes=tuple(map(moved, seen.changes)))
-            for broker, seen in memory.brokers.items()
-        },
-        # While no agent looked the broker may have been there: that time does not count.
-        absent=_each(memory.absent, lambda since_ms: monotonic_ms - (memory.monotonic_ms - since_ms)),
-        changes=tuple(change._replace(seen_ms=moved(change.seen_ms)) for change in memory.changes),
-        rebalancing=_each(memory.rebalancing, moved),
-        streams=_each(memory.streams, lambda known: _moved_streams(known, moved)),
-        throttles=_each(memory.throttles, moved),
-        acts=_each(memory.acts, moved),
-        rate_bases=tuple(base._replace(monotonic_ms=moved(base.monotonic_ms)) for base in memory.rate_bases),
-        size_base=memory.size_base and memory.size_base._replace(monotonic_ms=moved(memory.size_base.monotonic_ms)),
-    )
-
-
-def _each(mapping: Mapping[_Key, _Value], change: Callable[[_Value], _Value]) -> dict[_Key, _Value]:
-    return {key: change(value) for key, value in mapping.items()}
-
-
-def _moved_streams(known: StreamsMemory, moved: Callable[[int], int]) -> StreamsMemory:
-    join = known.join
-    if join is not None:
-        after_ms = None if join.after_ms is None else moved(join.after_ms)
-        join = join._replace(after_ms=after_ms, seen_ms=moved(join.seen_ms))
-    copies = {
-        key: copy._replace(
-            since_ms=moved(copy.since_ms),
-            samples=tuple((moved(at_ms), lag) for at_ms, lag in copy.samples),
-            nearest=None if copy.nearest is None else (moved(copy.nearest[0]), copy.nearest[1]),
-        )
-        for key, copy in known.copies.items()
-    }
-    ready_ms = None if known.ready_ms is None else moved(known.ready_ms)
-    return known._replace(join=join, copies=copies, ready_ms=ready_ms)
 
 
 def _streams(known: StreamsMemory) -> _Json:

@@ -37,12 +37,12 @@ class RackSteadiness(StrEnum):
 
 def sightings(memory: Memory, snapshot: Snapshot) -> dict[int, RackSighting]:
     """The sightings of every broker ever seen, with this look counted in."""
-    seen = dict(memory.brokers)
+    counted_in = dict(memory.brokers)
     for broker in snapshot.brokers:
         if broker.rack.remembered or broker.host is None or broker.rack.state is RackState.CONFLICTING:
             continue
-        seen[broker.id] = _look(seen.get(broker.id), broker.rack.name, snapshot.monotonic_ms)
-    return dict(sorted(seen.items()))
+        counted_in[broker.id] = _look(counted_in.get(broker.id), broker.rack.name, snapshot.monotonic_ms)
+    return dict(sorted(counted_in.items()))
 
 
 def steadiness(sighting: RackSighting, now_ms: int, limits: Limits) -> RackSteadiness:
@@ -58,7 +58,9 @@ def steadiness(sighting: RackSighting, now_ms: int, limits: Limits) -> RackStead
 def unsteady(brokers: Mapping[int, RackSighting], now_ms: int, limits: Limits) -> frozenset[int]:
     """Brokers whose racks are not steady: no plan rests on them."""
     return frozenset(
-        broker for broker, seen in brokers.items() if steadiness(seen, now_ms, limits) is not RackSteadiness.STEADY
+        broker
+        for broker, sighting in brokers.items()
+        if steadiness(sighting, now_ms, limits) is not RackSteadiness.STEADY
     )
 
 
@@ -111,8 +113,8 @@ def rack_changes(memory: Memory, snapshot: Snapshot) -> tuple[RackChange, ...]:
 def _new_changes(memory: Memory, snapshot: Snapshot) -> list[RackChange]:
     now = sightings(memory, snapshot)
     racks = _ComparedRacks(
-        {broker: seen.known for broker, seen in memory.brokers.items()},
-        {broker: seen.known for broker, seen in now.items()},
+        {broker: sighting.known for broker, sighting in memory.brokers.items()},
+        {broker: sighting.known for broker, sighting in now.items()},
         widened_partitions(memory, snapshot).keys(),
         moves_hidden(snapshot),
     )
@@ -160,8 +162,8 @@ def widened_partitions(memory: Memory, snapshot: Snapshot) -> Mapping[TopicParti
 def _relabelled(before: Mapping[int, RackSighting], now: Mapping[int, RackSighting]) -> list[int]:
     return [
         broker
-        for broker, seen in now.items()
-        if broker in before and before[broker].known is not None and seen.known != before[broker].known
+        for broker, sighting in now.items()
+        if broker in before and before[broker].known is not None and sighting.known != before[broker].known
     ]
 
 

@@ -207,7 +207,7 @@ def _complete(group: ReaderGroup, reads: Reads) -> bool:
     for held in reads.values():
         for topic, number in held:
             numbers.setdefault(topic, set()).add(number)
-    return bool(numbers) and all(len(seen) == max(seen) + 1 for seen in numbers.values())
+    return bool(numbers) and all(len(found) == max(found) + 1 for found in numbers.values())
 
 
 def _outcome(reads: Reads, copies: int, group: ReaderGroup, snapshot: Snapshot, *, exact: bool) -> str:
@@ -250,13 +250,13 @@ def remember(
     """The memory after this snapshot and its predictions."""
     now_ms = snapshot.monotonic_ms
     widened = widened_partitions(memory, snapshot)
-    seen = {finding.id: finding.since_ms for finding in detection.findings}
+    first_seen = {finding.id: finding.since_ms for finding in detection.findings}
     return Memory(
         cycle=memory.cycle + 1,
         taken_ms=snapshot.taken_ms,
         monotonic_ms=now_ms,
-        first_seen=seen,
-        gone=_gone(memory, seen, now_ms),
+        first_seen=first_seen,
+        gone=_gone(memory, first_seen, now_ms),
         brokers=sightings(memory, snapshot),
         absent=absent_since(memory, snapshot),
         topics=_topics(memory, snapshot, widened.keys()),
@@ -292,9 +292,11 @@ def _predictions(
     return {name: known for name, known in sorted(kept.items()) if known is not None}
 
 
-def _gone(memory: Memory, seen: Mapping[str, int], now_ms: int) -> dict[str, tuple[int, int]]:
-    gone = {name: span for name, span in memory.gone.items() if name not in seen and now_ms - span[1] <= GONE_KEPT_MS}
-    gone |= {name: (since, memory.monotonic_ms) for name, since in memory.first_seen.items() if name not in seen}
+def _gone(memory: Memory, first_seen: Mapping[str, int], now_ms: int) -> dict[str, tuple[int, int]]:
+    gone = {
+        name: span for name, span in memory.gone.items() if name not in first_seen and now_ms - span[1] <= GONE_KEPT_MS
+    }
+    gone |= {name: (since, memory.monotonic_ms) for name, since in memory.first_seen.items() if name not in first_seen}
     return gone
 
 

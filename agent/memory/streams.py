@@ -54,13 +54,13 @@ def remember_streams(
         join = join._replace(
             end_sums={copy.task: copy.end_offset_sum for copy in copies if copy.end_offset_sum is not None}
         )
-    seen = {_key(copy): _copy(known.copies.get(_key(copy)), copy, now_ms) for copy in copies if _is_followed(copy)}
+    read_now = {_key(copy): _copy(known.copies.get(_key(copy)), copy, now_ms) for copy in copies if _is_followed(copy)}
     measured = _between_joins(known, copies, now_ms, last_look_ms) if rebalanced else ()
-    measured = (*measured, *_between_readings(known, copies, seen, join, now_ms))
+    measured = (*measured, *_between_readings(known, copies, read_now, join, now_ms))
     return StreamsMemory(
         join,
         {_key(copy): copy.offset_sum or 0 for copy in copies if _is_followed(copy)},
-        seen,
+        read_now,
         (*known.rates, *measured)[-RATES_KEPT:],
         _ready_ms(None if rebalanced else known.ready_ms, copies, now_ms),
     )
@@ -151,17 +151,17 @@ def _between_joins(
 
 
 def _between_readings(
-    known: StreamsMemory, copies: Iterable[TaskCopy], seen: Mapping[CopyKey, CopyMemory], join: Join, now_ms: int
+    known: StreamsMemory, copies: Iterable[TaskCopy], read_now: Mapping[CopyKey, CopyMemory], join: Join, now_ms: int
 ) -> tuple[RestoreRate, ...]:
     """Restore rate of a restoring process, from the oldest kept reading to this one."""
     by_process: dict[str, float] = {}
     for copy in copies:
         key, end = _key(copy), copy.end_offset_sum
-        if key not in seen or key not in known.copies or end is None or len(seen[key].samples) < 2:
+        if key not in read_now or key not in known.copies or end is None or len(read_now[key].samples) < 2:
             continue
-        if seen[key].samples == known.copies[key].samples:  # no new reading
+        if read_now[key].samples == known.copies[key].samples:  # no new reading
             continue
-        (first_ms, first_lag), (at_ms, lag) = seen[key].samples[0], seen[key].samples[-1]
+        (first_ms, first_lag), (at_ms, lag) = read_now[key].samples[0], read_now[key].samples[-1]
         if lag > RESTORING_SHARE * end:
             rate = (first_lag - lag) * 1000 / (at_ms - first_ms) + (appended_per_s(join, copy.task, end, now_ms) or 0.0)
             by_process[copy.process_id] = by_process.get(copy.process_id, 0.0) + rate

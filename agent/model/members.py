@@ -27,16 +27,11 @@ from agent.values.observation import (
     RawMember,
     RawStreamsMember,
 )
-from agent.values.snapshot import UNKNOWN_RACK, BrokerState, Member, MemberDefect, Rack, RackState
+from agent.values.snapshot import UNKNOWN_RACK, BrokerState, Member, MemberDefect, Rack, RackState, known_rack
 from assignors.problem import TopicPartition
 
 # Racks are known, unknown (an empty rack too) or conflicting (members of one process that disagree). An absent broker
 # keeps its last rack, marked as remembered. KIP-881 and KIP-925 compare rack ids exactly: nothing is trimmed or folded.
-
-
-def known_rack(name: str | None) -> Rack:
-    """The known rack of that name; unknown for None."""
-    return Rack(RackState.KNOWN, name) if name else UNKNOWN_RACK
 
 
 def agreed_racks(racks: Sequence[Rack]) -> Rack:
@@ -117,8 +112,8 @@ def _absent(broker: int, memory: Memory, located: RackLocatorChain | None) -> Br
 
 
 def _remembered(broker: int, memory: Memory) -> Rack:
-    seen = memory.brokers.get(broker)
-    rack = known_rack(seen.known if seen is not None else None)
+    sighting = memory.brokers.get(broker)
+    rack = known_rack(sighting.known if sighting is not None else None)
     return rack if rack is UNKNOWN_RACK else rack._replace(remembered=True)
 
 

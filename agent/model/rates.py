@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from agent.values.memory import Memory, RestoreRate
+from agent.values.rates import SHORTEST_BASE_MS
 from agent.values.snapshot import Range
 from agent.values.weights import RestoreWeight
 from assignors.problem import TopicPartition
 
-SHORTEST_BASE_MS = 5_000
 SURE_RATES = 3
 """With fewer restores measured, the range is doubled to both sides."""
 

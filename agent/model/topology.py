@@ -14,13 +14,12 @@ from typing import NamedTuple
 
 from agent.values.limits import TopologyHint
 from agent.values.observation import RawSubtopology
-from agent.values.snapshot import StreamsTopology, TaskState, TaskStatefulness
+from agent.values.snapshot import NO_CHANGELOG_SEEN, StreamsTopology, TaskState, TaskStatefulness
 from assignors.problem import TaskId, TopicPartition
 
 CHANGELOG_SUFFIX = "-changelog"
 REPARTITION_SUFFIX = "-repartition"
 
-NO_CHANGELOG_SEEN = "it keeps no changelog topic: it has no state, or its stores are not logged"
 SEVERAL_OWNERS = "several subtopologies could own {topics}"
 SEVERAL_SOURCES = "it has state but no changelog topic, and not just one source topic that could serve as one"
 TOPICS_NOT_SHOWN = "it has state, but not all topics are visible, so its changelog is unknown"

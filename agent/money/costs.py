@@ -11,11 +11,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agent.detect.assess import bits_of, topics_of
-from agent.detect.traffic import states_of
 from agent.money.traffic import CrossRackTraffic, TrafficSum, copy_routes, read_route, together
+from agent.values.assessment import rack_bits
 from agent.values.cycle import gaps_of
-from agent.values.memo import Memo
 from agent.values.observation import ObservationPart
 from agent.values.snapshot import (
     ConsumerGroup,
@@ -27,6 +25,8 @@ from agent.values.snapshot import (
     StreamsGroup,
     TaskStatefulness,
     TopicState,
+    states_of,
+    topics_of,
 )
 from assignors.problem import TopicPartition
 
@@ -104,7 +104,7 @@ class _Ledger:
         self._snapshot = snapshot
         self._racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name}
         self._states = states_of(snapshot.topics.values())
-        self._bits = bits_of(snapshot, Memo())
+        self._bits = rack_bits(snapshot.brokers, selector_is_rack_aware=snapshot.selector_is_rack_aware)
         self._serves: dict[Rack, bool | None] = {}
         self._readings: dict[tuple[str, str, str | None], TrafficSum] = {}
         self._held: Counter[tuple[str, str, str | None]] = Counter()

@@ -18,8 +18,20 @@ import structlog
 
 from agent.errors import NOTIFICATIONS, RackwiseError, thread
 from agent.notify.changes import NotificationState, after_cycle, after_silence, facts_of
-from agent.notify.notification import EventNotification, NotifyMessage, NotifyTarget, TargetAnswer, composed
-from agent.notify.outbox import OpenMessage, OutboxLimits, TargetOutbox, accepted, due, queued, refused
+from agent.notify.notification import (
+    EventNotification,
+    NotifyMessage,
+    NotifyTarget,
+    OpenMessage,
+    OutboxLimits,
+    TargetAnswer,
+    TargetOutbox,
+    accepted,
+    composed,
+    due,
+    queued,
+    refused,
+)
 from agent.values.clock import Clock
 from agent.values.cycle import Cycle
 from agent.values.journal import JournalState

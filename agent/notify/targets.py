@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent.errors import ConfigError, reason
-from agent.notify.notification import NotificationEvent, NotifyTarget
-from agent.notify.outbox import OutboxLimits
+from agent.notify.notification import NotificationEvent, NotifyTarget, OutboxLimits
 from agent.values.finding import FindingSeverity
 from config.notify import NotifySettings, NotifyTargetSettings
 

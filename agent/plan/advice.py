@@ -10,7 +10,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from agent.detect.detect_context import listed
 from agent.detect.members import is_away, is_too_old, libraries_of, likely_rack, python_library, rack_aware_arguments
 from agent.plan.advice_assignors import Advised, change_assignors, findings_by_group, racks_to_choose, unless_held
 from agent.plan.placements import Skipped
@@ -26,6 +25,7 @@ from agent.values.kafka import (
     RACK_AWARE_TAGS,
     REPLICA_SELECTOR,
 )
+from agent.values.number_format import listed
 from agent.values.plan import AdvicePlan, Unplanned
 from agent.values.proposal import ProposalReason
 from agent.values.snapshot import GroupKind, Member, OtherGroup, RackState, ReaderGroup, Snapshot, StreamsGroup

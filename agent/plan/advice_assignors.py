@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from agent.detect.detect_context import listed
 from agent.detect.members import libraries_of, rack_aware_arguments
 from agent.plan.gain_thresholds import optimum_worth, total_reads
 from agent.plan.placements import Skipped
@@ -25,7 +24,7 @@ from agent.values.kafka import (
     RACK_BLIND_ASSIGNORS,
 )
 from agent.values.limits import Limits
-from agent.values.number_format import counted, sized
+from agent.values.number_format import counted, listed, sized
 from agent.values.plan import AdvicePlan, Unplanned
 from agent.values.proposal import ProposalReason
 from agent.values.snapshot import (

@@ -9,18 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agent.detect.assess import bits_for, locality_of, topics_of
+from agent.detect.assess import bits_for, locality_of
 from agent.detect.assess_consumers import LocalityCounts, Reads, count_reads, gain
-from agent.detect.traffic import (
-    LEAST_GAIN,
-    LocalityRates,
-    current_reads,
-    gained,
-    optimal_reads,
-    states_of,
-    topic_rates,
-    weigh,
-)
+from agent.detect.traffic import LEAST_GAIN, LocalityRates, current_reads, gained, optimal_reads, topic_rates, weigh
 from agent.detect.traffic import gained as gained_bytes
 from agent.values.assessment import Assessment, GroupLocality, LocalityMeasure, WeightedAssessment
 from agent.values.limits import Limits
@@ -28,7 +19,17 @@ from agent.values.memo import Memo
 from agent.values.number_format import counted, sized
 from agent.values.plan import PredictedAssignment, Prediction
 from agent.values.rates import RackReads, priced, read_flows, usd_per_day
-from agent.values.snapshot import ConsumerGroup, GroupKind, RackState, ReaderGroup, Snapshot, StreamsGroup, TopicState
+from agent.values.snapshot import (
+    ConsumerGroup,
+    GroupKind,
+    RackState,
+    ReaderGroup,
+    Snapshot,
+    StreamsGroup,
+    TopicState,
+    states_of,
+    topics_of,
+)
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
 
@@ -70,7 +71,7 @@ def passes_thresholds(gained: float, total: float, limits: Limits, bytes_per_s: 
 
 
 def worth_bytes(bytes_per_s: float, total: float, limits: Limits) -> bool:
-    """The same for a gain of ``total``, both bytes per second; ``min_gain_share`` is then a share of the bytes."""
+    """The same for a gain of ``total``, both bytes per second; ``gain.min_share`` is then a share of the bytes."""
     return bytes_per_s >= max(LEAST_GAIN, limits.gain.min_share * total, limits.gain.min_bytes_per_s)
 
 

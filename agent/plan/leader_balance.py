@@ -14,7 +14,6 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from typing import NamedTuple
 
-from agent.detect.assess import topics_of
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.proposal import PlacementChange
@@ -27,6 +26,7 @@ from agent.values.snapshot import (
     ReaderGroup,
     Snapshot,
     TopicState,
+    topics_of,
 )
 from assignors.problem import LeaderCapacity, TopicPartition
 

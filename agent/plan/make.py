@@ -78,7 +78,7 @@ AnyPlan = PlacementPlan | TriggerPlan | AdvicePlan
 
 
 def limit_plan(plan: Plan, limits: Limits) -> Plan:
-    """The plan within ``max_moves_per_proposal`` and ``max_proposals``; the rest is listed as CAPPED."""
+    """The plan within ``proposals.max_moves`` and ``proposals.max_per_cycle``; the rest is listed as CAPPED."""
     cut: list[tuple[str, Unplanned]] = []
     placements = []
     for placement in plan.placements:

@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from functools import partial
 from operator import itemgetter
 
-from agent.detect.assess import topics_of
 from agent.plan.gain_thresholds import (
     Moves,
     assessed_locality,
@@ -46,6 +45,7 @@ from agent.values.snapshot import (
     TaskCopy,
     TaskRole,
     TopicState,
+    topics_of,
 )
 from assignors.problem import TaskId
 

@@ -11,7 +11,6 @@ from dataclasses import fields, replace
 from importlib import import_module
 from typing import NamedTuple
 
-from agent.model.topology import NO_CHANGELOG_SEEN
 from agent.predict.assignor_input import AssignorInput
 from agent.values.kafka import NO_STRATEGY
 from agent.values.limits import GroupLimits
@@ -24,6 +23,7 @@ from agent.values.plan import (
     WarmupCosts,
 )
 from agent.values.snapshot import (
+    NO_CHANGELOG_SEEN,
     ONLY_ASSIGNORS,
     GroupKind,
     StreamsGroup,

@@ -8,7 +8,6 @@ from functools import partial
 
 from agent.detect.members import likely_rack
 from agent.detect.traffic import current_reads, optimal_reads
-from agent.model.members import known_rack
 from agent.propose.propose_context import ProposalDraft, ProposeContext, finished, forecast, work_of
 from agent.values.assessment import Assessment, Locality, LocalityMeasure
 from agent.values.cycle import basis_of_group
@@ -16,7 +15,7 @@ from agent.values.finding import SubjectId
 from agent.values.number_format import counted
 from agent.values.plan import AdvicePlan
 from agent.values.proposal import PredictedEffect, Proposal, ProposalKind, ProposalMove, ProposalReason, ProposalRow
-from agent.values.snapshot import ConsumerGroup, Rack, ReaderGroup
+from agent.values.snapshot import ConsumerGroup, Rack, ReaderGroup, known_rack
 
 SHOWN = 50
 """Clients or brokers that are named one by one; all are counted."""

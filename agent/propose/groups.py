@@ -14,7 +14,6 @@ from functools import partial
 from operator import itemgetter
 from typing import TypeVar
 
-from agent.detect.assess import topics_of
 from agent.detect.assess_consumers import Reads
 from agent.detect.assess_tasks import reads_of_tasks
 from agent.detect.traffic import LEAST_GAIN, current_reads
@@ -46,6 +45,7 @@ from agent.values.snapshot import (
     TaskCopy,
     TaskRole,
     TopicState,
+    topics_of,
 )
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from agent.detect.assess_consumers import Reads
 from agent.detect.detect_context import named
-from agent.detect.traffic import current_reads, measured, states_of
+from agent.detect.traffic import current_reads, measured
 from agent.plan.gain_thresholds import assessed_locality, group_rates
 from agent.propose.preconditions import ProposalPreconditions, proposal_id
 from agent.values.assessment import DetectionResult, GroupLocality, Locality
@@ -26,7 +26,7 @@ from agent.values.proposal import (
     ProposalRow,
 )
 from agent.values.rates import Flows, RackReads, bytes_per_s, read_flows, usd_per_day
-from agent.values.snapshot import RackState, ReaderGroup, Snapshot, TopicState
+from agent.values.snapshot import RackState, ReaderGroup, Snapshot, TopicState, states_of
 from agent.values.weights import FigureBasis
 from assignors.problem import TopicPartition
 
@@ -84,10 +84,27 @@ class UndatedProposal(NamedTuple):
 
 def undated(draft: ProposalDraft, rests_on: str) -> UndatedProposal:
     """The draft with its id and the digest of what it rests on."""
-    fields = draft._asdict()
-    basis = fields.pop("basis")
-    name = proposal_id(draft.kind.value, draft.subject, draft.after, rests_on)
-    return UndatedProposal(Proposal(**fields, id=name, snapshot_hash=rests_on, created_ms=0, expires_ms=0), basis)
+    proposal = Proposal(
+        id=proposal_id(draft.kind.value, draft.subject, draft.after, rests_on),
+        kind=draft.kind,
+        reason=draft.reason,
+        subject=draft.subject,
+        sentence=draft.sentence,
+        before=draft.before,
+        after=draft.after,
+        moves=draft.moves,
+        predicted=draft.predicted,
+        lower_bound=draft.lower_bound,
+        optimal=draft.optimal,
+        evidence=draft.evidence,
+        findings=draft.findings,
+        snapshot_hash=rests_on,
+        created_ms=0,
+        expires_ms=0,
+        line=draft.line,
+        placements=draft.placements,
+    )
+    return UndatedProposal(proposal, draft.basis)
 
 
 def basis_ages(snapshot: Snapshot) -> Mapping[FigureBasis | None, Evidence]:

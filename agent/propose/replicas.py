@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from agent.detect.assess import bits_for
 from agent.detect.assess_consumers import Reads
-from agent.detect.traffic import measured, states_of
+from agent.detect.traffic import measured
 from agent.plan.leader_balance import LeaderCounts, PartitionReaders, readers_of
 from agent.propose.propose_context import ProposalDraft, ProposeContext, finished
 from agent.values.assessment import Locality, LocalityMeasure, RackBits, topic_masks
@@ -37,7 +37,7 @@ from agent.values.proposal import (
 )
 from agent.values.rates import Flows, RackReads, Racks, add, bytes_per_s, read_flows, replication_flows, usd_per_day
 from agent.values.replicas import settled_topic
-from agent.values.snapshot import PartitionState, TopicState
+from agent.values.snapshot import PartitionState, TopicState, states_of
 from assignors.problem import TopicPartition
 
 _SHOWN = 6

@@ -17,7 +17,6 @@ from agent.record.librdkafka import ProducerRecord
 from agent.record.reader import ConsumerRecord
 from agent.telemetry.proposal_records import (
     CREATED,
-    LifecycleStep,
     ProposalFigures,
     created_headers,
     differ,
@@ -26,7 +25,7 @@ from agent.telemetry.proposal_records import (
     slot,
     source,
 )
-from agent.values.proposal import Proposal
+from agent.values.proposal import LifecycleStep, Proposal
 from agent.values.typed_json import ForeignJsonError, UnreadableError, from_json, is_time, read_json, to_json
 
 FIGURES_MS = 180_000

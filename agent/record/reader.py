@@ -24,12 +24,11 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
-from agent.memory.codec import after_restart
 from agent.record.librdkafka import MISSING, client_settings, error_text, reader_config
 from agent.telemetry.events import EventKind, from_lines
 from agent.telemetry.looks import memory_of
 from agent.values.clock import ClockReading
-from agent.values.memory import Memory
+from agent.values.memory import Memory, after_restart
 from agent.values.number_format import lasted
 from agent.values.typed_json import UnreadableError
 

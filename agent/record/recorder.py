@@ -21,11 +21,11 @@ from agent.record.librdkafka import ProducerRecord, RecordCounts, TopicPublisher
 from agent.record.own_topics import OwnTopic, OwnTopics
 from agent.record.proposals import PublishedProposal, standing_in, update
 from agent.record.reader import MEMORY_PARTITION, RestoredMemory, open_reader, restore
-from agent.telemetry.derived import AgentIdentity, derived_events
+from agent.telemetry.derived import derived_events
 from agent.telemetry.events import EventKind, TelemetryEvent, to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.clock import ClockReading
-from agent.values.cycle import Cycle
+from agent.values.cycle import AgentIdentity, Cycle
 from agent.values.memory import Memory
 from agent.values.number_format import counted
 from agent.values.observation import Observation

@@ -135,7 +135,7 @@ def _number(option: str, text: str, number: str, form: str) -> int:
 
 
 def _signed(option: str, text: str) -> int:
-    """Also below zero: whether there is such a broker is said where the change is made."""
+    """Also below zero: the change itself refuses a broker that does not exist."""
     sign = -1 if text.startswith("-") else 1
     return sign * _number(option, text, text.removeprefix("-"), "ID")
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agent.decode.members import decode_members
 from agent.detect.find import detect
-from agent.memory.codec import after_restart
 from agent.memory.remember import MAX_PARTITIONS, WINDOW_MS, learned_bytes_per_record, rate_base, remember, size_base
 from agent.model.build_snapshot import build_snapshot
 from agent.plan.make import make_plan
@@ -21,7 +20,7 @@ from agent.telemetry.looks import CycleInputs, IncompleteLookError, looks_in, ob
 from agent.values.assessment import DetectionResult
 from agent.values.clock import ClockReading
 from agent.values.limits import Limits
-from agent.values.memory import Memory
+from agent.values.memory import Memory, after_restart
 from agent.values.number_format import counted, lasted
 from agent.values.observation import Observation
 from agent.values.plan import Plan
@@ -31,9 +30,6 @@ from agent.values.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from agent.values.progress import AgentDocument
-
-PARTIAL_EXIT = 5
-"""Exit code of a command whose answer is partial."""
 
 
 class StageEvaluation(NamedTuple):
@@ -63,16 +59,13 @@ def evaluate(observation: Observation, memory: Memory, limits: Limits, *, planni
     return StageEvaluation(limits, memory, snapshot, detection, plan, proposals)
 
 
-def keeping_leaders(seen: StageEvaluation) -> StageEvaluation:
+def keeping_leaders(evaluation: StageEvaluation) -> StageEvaluation:
     """The same look, with the proposals that change no preferred leader."""
-    limits = replace(seen.limits, plan=replace(seen.limits.plan, keep_leaders=True))
-    plan = make_plan(seen.snapshot, seen.detection, limits, None)
-    return seen._replace(limits=limits, plan=plan, proposals=propose(seen.snapshot, plan, seen.detection, limits, None))
-
-
-def is_partial(snapshot: Snapshot) -> bool:
-    """Whether a part that these brokers offer did not answer."""
-    return any(gap.is_missed for gap in snapshot.gaps)
+    limits = replace(evaluation.limits, plan=replace(evaluation.limits.plan, keep_leaders=True))
+    plan = make_plan(evaluation.snapshot, evaluation.detection, limits, None)
+    return evaluation._replace(
+        limits=limits, plan=plan, proposals=propose(evaluation.snapshot, plan, evaluation.detection, limits, None)
+    )
 
 
 # Replay: the recorded observation, memory and limits go through the loop's own stages with empty memos.
@@ -117,19 +110,19 @@ def second_look(observation: Observation, memory: Memory, limits: Limits, *, pla
     """The evaluation of the second look, with rates."""
     snapshot = build_snapshot(observation, decode_members(observation, None), memory, limits, None)
     learned = replace(memory, bytes_per_record=learned_bytes_per_record(memory, snapshot))
-    seen = evaluate(observation, learned, limits, planning=planning)
+    evaluation = evaluate(observation, learned, limits, planning=planning)
     base_ms = learned.rate_bases[0].monotonic_ms if learned.rate_bases else None
     seconds = None if base_ms is None else (observation.monotonic_ms - base_ms) / 1000
-    return seen._replace(rates=judged(RateMeasurement(RateSource.COMMAND, seconds), seen.snapshot))
+    return evaluation._replace(rates=judged(RateMeasurement(RateSource.COMMAND, seconds), evaluation.snapshot))
 
 
 def next_look(observation: Observation, memory: Memory, limits: Limits) -> tuple[StageEvaluation, Memory]:
     """One more look with rates over the last minute, and the memory for the next."""
-    seen = second_look(observation, memory, limits, planning=False)
-    snapshot, after = seen.snapshot, remember(seen.before, seen.snapshot, seen.detection)
+    evaluation = second_look(observation, memory, limits, planning=False)
+    snapshot, after = evaluation.snapshot, remember(evaluation.before, evaluation.snapshot, evaluation.detection)
     young = [base for base in memory.rate_bases if snapshot.monotonic_ms - base.monotonic_ms < WINDOW_MS]
     bases = (*young, rate_base(snapshot)) if snapshot.end_offsets else memory.rate_bases
-    return seen, replace(after, rate_bases=bases, size_base=after.size_base or memory.size_base)
+    return evaluation, replace(after, rate_bases=bases, size_base=after.size_base or memory.size_base)
 
 
 def base_of_agent(memory: Memory, look: str, taken_ms: int, now: ClockReading) -> tuple[Memory, RateMeasurement]:

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from agent.detect.assess import topics_of
 from agent.detect.assess_consumers import Reads, consumer_problem, count_reads
 from agent.detect.assess_tasks import task_problem
 from agent.detect.find import detect
@@ -37,7 +36,7 @@ from agent.values.memo import Memo
 from agent.values.memory import Memory, gone_for_good
 from agent.values.plan import PredictedAssignment, Prediction
 from agent.values.proposal import Proposal
-from agent.values.snapshot import ConsumerGroup, OtherGroup, RackState, ReaderGroup, Snapshot, StreamsGroup
+from agent.values.snapshot import ConsumerGroup, OtherGroup, RackState, ReaderGroup, Snapshot, StreamsGroup, topics_of
 from assignors.optimal import optimal_consumer, optimal_tasks
 from assignors.problem import BadProblem, TaskId, TopicPartition
 

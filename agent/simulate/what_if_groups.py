@@ -16,7 +16,6 @@ from typing import NamedTuple
 from uuid import NAMESPACE_OID, uuid5
 
 from agent.errors import BadInput
-from agent.model.members import known_rack
 from agent.plan.new_partitions import did_you_mean, unknown_group
 from agent.predict.predict import ASSIGNORS
 from agent.values.kafka import BALANCE_SUBTOPOLOGY, GROUP_STANDBYS, MIN_TRAFFIC, NO_STRATEGY
@@ -33,6 +32,7 @@ from agent.values.snapshot import (
     StreamsGroup,
     StreamsProcess,
     TopicState,
+    known_rack,
 )
 from assignors.problem import TopicPartition
 

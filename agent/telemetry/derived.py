@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from agent.telemetry.events import EventKind, TelemetryEvent
 from agent.telemetry.looks import limits_digest
 from agent.values.assessment import Assessment, Locality
-from agent.values.cycle import Cycle, basis, cluster_size, sentence
+from agent.values.cycle import AgentIdentity, Cycle, basis, cluster_size, sentence
 from agent.values.finding import Evidence, Finding
 from agent.values.snapshot import TaskCopy
 from agent.values.typed_json import to_json
@@ -100,15 +100,6 @@ DERIVED_SHAPES: Mapping[EventKind, type] = {
     EventKind.TASK_COPIES: TaskCopiesData,
 }
 """Kinds of events derived from a look, with the shape of their data."""
-
-
-class AgentIdentity(NamedTuple):
-    """The agent of a cycle."""
-
-    agent: str | None = None
-    host: str | None = None
-    pid: int | None = None
-    poll_ms: int | None = None
 
 
 _UNNAMED = AgentIdentity()

@@ -190,56 +190,56 @@ def limits_digest(limits: Limits) -> str:
     return limits_data(limits).digest
 
 
-def _event(row: _Row, seen: Observation, look: str, n: int) -> TelemetryEvent:
+def _event(row: _Row, observation: Observation, look: str, n: int) -> TelemetryEvent:
     data = to_json(INPUT_SHAPES[row.kind], row.data)
-    return TelemetryEvent(row.kind, row.subject, seen.cluster_id, look, n, seen.taken_ms, data)
+    return TelemetryEvent(row.kind, row.subject, observation.cluster_id, look, n, observation.taken_ms, data)
 
 
 _OF_LOOK = tuple(name for name in LookData._fields if name != "events")
 """Fields that the last event of a look has in common with the observation."""
 
 
-def _look_row(seen: Observation, events: int) -> _Row:
-    data = LookData(**{name: getattr(seen, name) for name in _OF_LOOK}, events=events)
-    return _Row(EventKind.LOOK, f"cluster/{seen.cluster_id}", data)
+def _look_row(observation: Observation, events: int) -> _Row:
+    data = LookData(**{name: getattr(observation, name) for name in _OF_LOOK}, events=events)
+    return _Row(EventKind.LOOK, f"cluster/{observation.cluster_id}", data)
 
 
 _KIND_OF_GROUP = {shape: kind for kind, shape in GROUP_SHAPES.items()}
 
 
-def _rows(seen: Observation, memory: Memory, limits: Limits) -> Iterator[_Row]:
-    cluster = f"cluster/{seen.cluster_id}"
+def _rows(observation: Observation, memory: Memory, limits: Limits) -> Iterator[_Row]:
+    cluster = f"cluster/{observation.cluster_id}"
     yield _Row(EventKind.LIMITS, cluster, limits_data(limits))
     yield _Row(EventKind.MEMORY, cluster, MemoryData(memory_to_json(memory)))
-    yield _Row(EventKind.GAPS, cluster, GapsData(seen.gaps))
-    yield _Row(EventKind.REASSIGNMENTS, cluster, ReassignmentsData(seen.reassignments))
-    yield _Row(EventKind.APPLICATION_LAGS, cluster, ApplicationLagsData(seen.application_lags))
-    yield _Row(EventKind.LISTED_GROUPS, cluster, ListedGroupsData(seen.listed_groups))
-    if seen.weights is not None:
-        yield _Row(EventKind.WEIGHTS, cluster, seen.weights)
-    yield from (_Row(EventKind.RACK_TABLE, f"locator/{table.locator}", table) for table in seen.rack_tables)
-    yield from (_Row(EventKind.BROKER, f"broker/{broker.id}", broker) for broker in seen.brokers)
-    for broker, configs in seen.broker_configs.items():
+    yield _Row(EventKind.GAPS, cluster, GapsData(observation.gaps))
+    yield _Row(EventKind.REASSIGNMENTS, cluster, ReassignmentsData(observation.reassignments))
+    yield _Row(EventKind.APPLICATION_LAGS, cluster, ApplicationLagsData(observation.application_lags))
+    yield _Row(EventKind.LISTED_GROUPS, cluster, ListedGroupsData(observation.listed_groups))
+    if observation.weights is not None:
+        yield _Row(EventKind.WEIGHTS, cluster, observation.weights)
+    yield from (_Row(EventKind.RACK_TABLE, f"locator/{table.locator}", table) for table in observation.rack_tables)
+    yield from (_Row(EventKind.BROKER, f"broker/{broker.id}", broker) for broker in observation.brokers)
+    for broker, configs in observation.broker_configs.items():
         yield _Row(EventKind.BROKER_CONFIGS, f"broker/{broker}", BrokerConfigsData(broker, configs))
-    yield from _topic_rows(seen)
-    yield from (_Row(_KIND_OF_GROUP[type(group)], f"group/{group.group_id}", group) for group in seen.groups)
-    for name, configs in seen.group_configs.items():
+    yield from _topic_rows(observation)
+    yield from (_Row(_KIND_OF_GROUP[type(group)], f"group/{group.group_id}", group) for group in observation.groups)
+    for name, configs in observation.group_configs.items():
         yield _Row(EventKind.GROUP_CONFIGS, f"group/{name}", GroupConfigsData(name, configs))
-    for name, offsets in seen.committed_offsets.items():
+    for name, offsets in observation.committed_offsets.items():
         rows = tuple(CommittedOffset(*partition, offset) for partition, offset in offsets.items())
         yield _Row(EventKind.COMMITTED_OFFSETS, f"group/{name}", CommittedOffsetsData(name, rows))
 
 
-def _topic_rows(seen: Observation) -> Iterator[_Row]:
+def _topic_rows(observation: Observation) -> Iterator[_Row]:
     """A row per topic of the metadata, in its order, then one per topic that only other answers name."""
     ends: dict[str, list[PartitionOffset]] = defaultdict(list)
-    for partition, offset in seen.end_offsets.items():
+    for partition, offset in observation.end_offsets.items():
         ends[partition.topic].append(PartitionOffset(partition.partition, offset))
     sizes: dict[str, list[ReplicaBytes]] = defaultdict(list)
-    for (broker, partition), size in seen.replica_bytes.items():
+    for (broker, partition), size in observation.replica_bytes.items():
         sizes[partition.topic].append(ReplicaBytes(partition.partition, broker, size))
-    configs: dict[str, Mapping[str, str]] = dict(seen.topic_configs)
-    for row in seen.topics:
+    configs: dict[str, Mapping[str, str]] = dict(observation.topic_configs)
+    for row in observation.topics:
         name = row.name
         beside = configs.pop(name, None), tuple(ends.pop(name, ())), tuple(sizes.pop(name, ()))
         yield _Row(EventKind.TOPIC, f"topic/{name}", TopicData(name, row, *beside))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 from urllib.parse import quote
 
-from agent.values.proposal import SCHEMA_ID, SCHEMA_VERSION, Proposal
+from agent.values.proposal import SCHEMA_ID, SCHEMA_VERSION, LifecycleStep, Proposal
 
 CONTENT_TYPE = "application/json"
 
@@ -43,19 +43,6 @@ def _timestamp(epoch_ms: int) -> str:
 CREATED = f"rackwise.proposal.created.v{SCHEMA_VERSION}"
 VOID = "rackwise.proposal.void.v1"
 LIFE_SCHEMA = "urn:rackwise:proposal-life:v1"
-
-
-class LifecycleStep(NamedTuple):
-    """A step in the life of a proposal after its creation."""
-
-    id: str
-    kind: str
-    subject: str
-    state: str
-    """``void``."""
-    sentence: str
-    at_ms: int
-    schema_version: int = 1
 
 
 def slot(proposal: Proposal) -> str:

@@ -289,3 +289,12 @@ def _held(cycle: Cycle) -> str:
 def _most_frequent(reasons: Counter[str]) -> str:
     (first, _), *others = reasons.most_common()
     return first + (f" (and {counted(len(others), 'other reason')})" if others else "")
+
+
+class AgentIdentity(NamedTuple):
+    """The agent of a cycle."""
+
+    agent: str | None = None
+    host: str | None = None
+    pid: int | None = None
+    poll_ms: int | None = None

@@ -249,12 +249,14 @@ def _is_gone(finding: Finding, cycle: Cycle) -> bool:
     kind, name = finding.subject
     if finding.reason in _ABOUT_ITSELF:
         return True
-    snapshot, seen = cycle.snapshot, cycle.observation
+    snapshot, observation = cycle.snapshot, cycle.observation
     if kind == "topic":
-        return name in seen.vanished_topics or not (name in snapshot.topics or _hides(snapshot, ObservationPart.TOPICS))
+        return name in observation.vanished_topics or not (
+            name in snapshot.topics or _hides(snapshot, ObservationPart.TOPICS)
+        )
     if kind in _OF_GROUPS:
         group = name if kind == "group" else name.split("/", 1)[0]
-        return group in seen.vanished_groups or not (
+        return group in observation.vanished_groups or not (
             group in snapshot.groups or _hides(snapshot, ObservationPart.GROUPS)
         )
     if kind == "broker":  # one that is absent is shown by its replicas

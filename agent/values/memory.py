@@ -6,18 +6,20 @@ names it. With an empty memory the same faults are found, without ages, causes o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from agent.values.number_format import lasted
 from agent.values.observation import ObservationPart
 from agent.values.snapshot import Snapshot, TopicState
 from assignors.problem import TaskId, TopicPartition
 
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 Replicas = tuple[int, ...]
 CopyKey = tuple[str, TaskId]
 """(process id, task): one copy of a task."""
@@ -320,3 +322,51 @@ def absence_words(broker: int, absence: BrokerAbsence) -> str:
         return f"broker {broker} has been {what} since this look"
     least = "" if absence.seen_before else "at least "
     return f"broker {broker} has been {what} for {least}{lasted(absence.for_ms)}"
+
+
+def after_restart(memory: Memory, taken_ms: int, monotonic_ms: int) -> Memory:
+    """The same memory on this process's monotonic clock. A wall clock that went back counts as no time passed."""
+    by = monotonic_ms - max(0, taken_ms - memory.taken_ms) - memory.monotonic_ms
+
+    def moved(at_ms: int) -> int:
+        return at_ms + by
+
+    return replace(
+        memory,
+        monotonic_ms=moved(memory.monotonic_ms),
+        gone={name: (since, moved(last)) for name, (since, last) in memory.gone.items()},
+        brokers={
+            broker: sighting._replace(since_ms=moved(sighting.since_ms), changes=tuple(map(moved, sighting.changes)))
+            for broker, sighting in memory.brokers.items()
+        },
+        # While no agent looked the broker may have been there: that time does not count.
+        absent=_each(memory.absent, lambda since_ms: monotonic_ms - (memory.monotonic_ms - since_ms)),
+        changes=tuple(change._replace(seen_ms=moved(change.seen_ms)) for change in memory.changes),
+        rebalancing=_each(memory.rebalancing, moved),
+        streams=_each(memory.streams, lambda known: _moved_streams(known, moved)),
+        throttles=_each(memory.throttles, moved),
+        acts=_each(memory.acts, moved),
+        rate_bases=tuple(base._replace(monotonic_ms=moved(base.monotonic_ms)) for base in memory.rate_bases),
+        size_base=memory.size_base and memory.size_base._replace(monotonic_ms=moved(memory.size_base.monotonic_ms)),
+    )
+
+
+def _each(mapping: Mapping[_Key, _Value], change: Callable[[_Value], _Value]) -> dict[_Key, _Value]:
+    return {key: change(value) for key, value in mapping.items()}
+
+
+def _moved_streams(known: StreamsMemory, moved: Callable[[int], int]) -> StreamsMemory:
+    join = known.join
+    if join is not None:
+        after_ms = None if join.after_ms is None else moved(join.after_ms)
+        join = join._replace(after_ms=after_ms, seen_ms=moved(join.seen_ms))
+    copies = {
+        key: copy._replace(
+            since_ms=moved(copy.since_ms),
+            samples=tuple((moved(at_ms), lag) for at_ms, lag in copy.samples),
+            nearest=None if copy.nearest is None else (moved(copy.nearest[0]), copy.nearest[1]),
+        )
+        for key, copy in known.copies.items()
+    }
+    ready_ms = None if known.ready_ms is None else moved(known.ready_ms)
+    return known._replace(join=join, copies=copies, ready_ms=ready_ms)

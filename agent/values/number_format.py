@@ -99,3 +99,13 @@ def in_full(names: Iterable[object]) -> str:
     """``a``, ``a and b``, ``a, b and c``: all of them."""
     words = [str(name) for name in names]
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+NAMED = 3
+"""Names shown in a sentence."""
+
+
+def listed(names: Iterable[object]) -> str:
+    """``a``, ``a and b``, ``a, b, c and 4 more``."""
+    words = [*names]
+    return few(words, NAMED) if len(words) > NAMED else in_full(words)

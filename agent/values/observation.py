@@ -312,3 +312,26 @@ class Observation:
     def described(self, kind: type[DescribedKind]) -> list[DescribedKind]:
         """The described groups of one kind, in their order."""
         return cast("list[DescribedKind]", [group for group in self.groups if type(group) is kind])
+
+
+_UNKNOWN_WITHOUT = {
+    ObservationPart.BROKERS: "racks are the last known ones, and no broker counts as absent",
+    ObservationPart.TOPICS: "replicas that are not shown are not judged",
+    ObservationPart.TOPIC_CONFIGS: "min ISR and throttles are unknown there",
+    ObservationPart.BROKER_CONFIGS: "it is unknown whether reads go to the nearest replica",
+    ObservationPart.GROUP_CONFIGS: "the settings of streams groups are unknown",
+    ObservationPart.END_OFFSETS: "lags and byte rates are unknown there",
+    ObservationPart.COMMITTED_OFFSETS: "lags are unknown there",
+    ObservationPart.GROUPS: "groups that are not shown are not judged",
+    ObservationPart.REASSIGNMENTS: "running reassignments are unknown, and so is whether a throttle is still needed",
+    ObservationPart.LOG_DIRS: "sizes are unknown there, and so are byte rates",
+    ObservationPart.RIGHTS: "other missing rights are unknown",
+    ObservationPart.APPLICATION_LAGS: "lags of warm-ups and standbys are estimates",
+    ObservationPart.RACK_LOCATORS: "racks that only they know are their last answers, or unknown",
+    ObservationPart.WEIGHTS: "plans use rackwise's own measurements",
+}
+
+
+def effect_of(part: ObservationPart) -> str:
+    """Facts that are unknown without the part."""
+    return _UNKNOWN_WITHOUT[part]

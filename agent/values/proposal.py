@@ -126,3 +126,28 @@ def placement_rows(changes: Iterable[PlacementChange]) -> tuple[tuple[ProposalRo
     every = tuple(changes)
     before = tuple(ProposalRow(str(change.id), change.before) for change in every)
     return before, tuple(ProposalRow(str(change.id), change.after) for change in every)
+
+
+def saved_bytes_per_s(predicted: PredictedEffect) -> float | None:
+    """Saved cross-rack bytes per second; None when unknown."""
+    before, after = predicted.cross_rack_bytes_per_s_before, predicted.cross_rack_bytes_per_s_after
+    return None if before is None or after is None else before - after
+
+
+def saved_usd_per_day(predicted: PredictedEffect) -> float | None:
+    """Saved dollars a day; None when unknown."""
+    before, after = predicted.usd_per_day_before, predicted.usd_per_day_after
+    return None if before is None or after is None else round(before - after, 6) + 0.0  # no noise, and no negative zero
+
+
+class LifecycleStep(NamedTuple):
+    """A step in the life of a proposal after its creation."""
+
+    id: str
+    kind: str
+    subject: str
+    state: str
+    """``void``."""
+    sentence: str
+    at_ms: int
+    schema_version: int = 1

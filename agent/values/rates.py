@@ -14,6 +14,9 @@ from agent.values.number_format import counted, lasted, usd_per_gb
 from agent.values.snapshot import PartitionState, Snapshot
 from assignors.problem import TopicPartition
 
+SHORTEST_BASE_MS = 5_000
+"""Milliseconds between two looks from which end offsets give a rate."""
+
 
 class RateSource(StrEnum):
     """The source of rates."""

@@ -7,12 +7,13 @@ members) and figures that always change (offsets, sizes, lags) are kept apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
 from agent.values.kafka import STICKY
+from agent.values.limits import LocatorKind
 from agent.values.observation import Gap, PrincipalRights
 from agent.values.weights import NOT_WEIGHED, FreshWeights, WeightsState
 from assignors.problem import TaskId, TopicPartition
@@ -391,3 +392,44 @@ class Snapshot:
     def broker(self, broker_id: int) -> BrokerState | None:
         """The broker of that id, or None."""
         return next((broker for broker in self.brokers if broker.id == broker_id), None)
+
+
+NO_CHANGELOG_SEEN = "it keeps no changelog topic: it has no state, or its stores are not logged"
+
+
+def known_rack(name: str | None) -> Rack:
+    """The known rack of that name; unknown for None."""
+    return Rack(RackState.KNOWN, name) if name else UNKNOWN_RACK
+
+
+def states_of(topics: Iterable[TopicState]) -> dict[TopicPartition, PartitionState]:
+    """Partition -> its state."""
+    return {state.id: state for topic in topics for state in topic.partitions}
+
+
+def topics_of(group: Group) -> tuple[str, ...]:
+    """The topics that decide a group's assessment: subscribed, assigned, or read by its tasks; sorted."""
+    names: set[str] = set()
+    match group:
+        case ConsumerGroup():
+            names.update(*{member.topics for member in group.members})
+            names.update([topic for member in group.members for topic, _ in member.assigned or ()])
+        case StreamsGroup() if group.topology is not None:
+            names.update(tp.topic for task in group.topology.tasks for tp in task.sources)
+        case _:
+            pass
+    return tuple(sorted(names))
+
+
+def rack_source(rack: Rack, setting: str) -> str | None:
+    """Source of a known rack; None for an unknown one."""
+    if rack.remembered:
+        return "an earlier look"
+    if rack.state is RackState.UNKNOWN:
+        return None
+    return setting if rack.source in (None, LocatorKind.WIRE.value) else rack.source
+
+
+def is_partial(snapshot: Snapshot) -> bool:
+    """Whether a part that these brokers offer did not answer."""
+    return any(gap.is_missed for gap in snapshot.gaps)

@@ -19,8 +19,7 @@ from agent.documents.journal import JournalRecords
 from agent.errors import RackwiseError
 from agent.record.newest_look import AgentRun, agent_document
 from agent.simulate.evaluation import StageEvaluation
-from agent.telemetry.derived import AgentIdentity
-from agent.values.cycle import Cycle
+from agent.values.cycle import AgentIdentity, Cycle
 from agent.values.journal import JournalState
 from agent.values.observation import RawReassignment
 from agent.values.progress import AgentDocument, AgentsDocument, ExecuteState, ReplicaProgress
@@ -94,8 +93,8 @@ class AgentView:
     @property
     def state(self) -> LoopState:
         """The loop now; a lost leadership shows before the next look."""
-        seen = self._state()
-        return replace(seen, acting=self._acting() or seen.acting)
+        state = self._state()
+        return replace(state, acting=self._acting() or state.acting)
 
     def look(self) -> FinishedLook | None:
         """The last finished look; None before the first one."""

@@ -7,8 +7,6 @@ DNS rebinding.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import re
 import socket
 import ssl
 from collections import OrderedDict
@@ -19,12 +17,12 @@ from importlib import metadata
 from time import monotonic
 from typing import Any, NamedTuple, Self, cast
 
+import h11
 import uvicorn
 from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import CollectorRegistry
 from starlette.applications import Starlette
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -37,11 +35,12 @@ from agent.errors import WEB, ConfigError, thread
 from agent.values.clock import Clock
 from agent.values.cycle import sentence
 from agent.values.progress import ExecuteState
+from agent.web.access.allowed_hosts import AllowedHosts
 from agent.web.access.ambient import TrustedNetworks, client_address
 from agent.web.access.gate import AccessGate
 from agent.web.access.middleware import AccessControl, refuse
 from agent.web.access.person import AccessRole, require
-from agent.web.access.refusals import AccessRefused
+from agent.web.access.refusals import PROBLEM_TYPE, AccessRefused, failed, problem_bytes, refusal_answer
 from agent.web.access.sign_in import sign_in_routes
 from agent.web.access.tls import BOUNDED_LOOP, with_certificate
 from agent.web.agent_view import AgentView
@@ -57,7 +56,7 @@ LIVE = "/livez"
 STREAM = "/api/v1/events"
 """A stream has no end: it takes no place among the pages, and only bytes that its client does not take end it."""
 _ADDRESSES = 1_024
-_REFUSED_HEADERS = {"cache-control": "no-store", "connection": "close"}
+_REFUSED_HEADERS = {"connection": "close", "retry-after": "1"}
 
 
 class ServerBounds(NamedTuple):
@@ -137,6 +136,15 @@ class BoundedConnection(H11Protocol):
             self._timer.cancel()
         super().connection_lost(exc)
 
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no request of HTTP, then hang up."""
+        body = problem_bytes(AccessRefused(400, msg.rstrip(".")))
+        headers = [("content-type", PROBLEM_TYPE), ("content-length", str(len(body))), ("connection", "close")]
+        answer = h11.Response(status_code=400, headers=[*headers, *_HEADERS.items()], reason=b"Bad Request")
+        for event in (answer, h11.Data(data=body), h11.EndOfMessage()):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
+
     def end(self) -> None:
         """Hang up at once; what the client has not taken is lost."""
         self.connections.discard(self)
@@ -178,17 +186,21 @@ class RequestLimiter:
             await self._app(scope, receive, send)
             return
         if not self._is_paced(client_address(scope, self._proxies)):
-            await _refusal(429, "too many requests from this address")(scope, receive, send)
+            await self._refuse(429, "too many requests from this address", scope, receive, send)
             return
         place = "streams" if scope["path"] == STREAM else "pages"
         if self._inside[place] >= getattr(self._bounds, place):
-            await _refusal(503, "too many requests at once")(scope, receive, send)
+            await self._refuse(503, "too many requests at once", scope, receive, send)
             return
         self._inside[place] += 1
         try:
             await self._app(scope, receive, send)
         finally:
             self._inside[place] -= 1
+
+    async def _refuse(self, status: int, what: str, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = AccessRefused(status, what, todo="Ask again in a second.", headers=_REFUSED_HEADERS)
+        await refusal_answer(Request(scope), refused)(scope, receive, send)
 
     def _is_paced(self, address: str) -> bool:
         """Whether this address may ask again now. The addresses that asked last are remembered."""
@@ -201,13 +213,7 @@ class RequestLimiter:
         return left >= 1
 
 
-def _refusal(status: int, why: str) -> JSONResponse:
-    return JSONResponse({"error": why}, status_code=status, headers={**_REFUSED_HEADERS, "retry-after": "1"})
-
-
 _GAPS_SHOWN = 100
-_HOST = re.compile(r"(\[(?P<bracketed>[0-9a-f:.]+)\]|(?P<plain>[^\[\]:@/\s]*))(:[0-9]*)?")
-"""A host with or without a port; nothing may follow either."""
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 
@@ -258,20 +264,28 @@ def make_app(
     every: list[BaseRoute] = [Route(LIVE, livez), Route("/readyz", readyz), Route("/metrics", metrics)]
     hosts = frozenset(host.lower() for host in allowed_hosts) | {"localhost"}
     around = [Middleware(AllowedHosts, hosts=hosts)]
+    handlers = {HTTPException: refuse, Exception: failed}
     if gate is None:
-        return Starlette(routes=every, middleware=around)
+        return _plain(Starlette(routes=every, middleware=around, exception_handlers=handlers))
     if view is not None:
         every.append(_api(view, clock, desk))
-    return Starlette(
+    served = Starlette(
         routes=[*every, *sign_in_routes(), *routes],
         middleware=[*around, Middleware(AccessControl, gate=gate)],
-        exception_handlers={HTTPException: refuse},
+        exception_handlers=handlers,
     )
+    return _plain(served)
+
+
+def _plain(app: Starlette) -> Starlette:
+    """The application without redirects to a path with or without a slash: behind TLS of a proxy they lead to http."""
+    app.router.redirect_slashes = False
+    return app
 
 
 def _api(view: AgentView, clock: Clock, desk: CommandDesk | None) -> Mount:
     from agent.web.api.application import PREFIX, make_api  # noqa: PLC0415 slow, and not needed for health
-    from agent.web.api.segments import RawSegments  # noqa: PLC0415
+    from agent.web.api.problems import RawSegments  # noqa: PLC0415
 
     api = make_api(view, clock, desk, may_view=require(AccessRole.VIEW))
     api.add_exception_handler(AccessRefused, refuse)
@@ -284,38 +298,6 @@ def version() -> str:
         return metadata.version("rackwise")
     except metadata.PackageNotFoundError:
         return "unknown"
-
-
-class AllowedHosts:
-    """Answers 421 to a request for a host name that is not known; addresses are always known."""
-
-    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
-        self._app = app
-        self._hosts = hosts
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or refuse it."""
-        if scope["type"] == "http" and not self._knows(Headers(scope=scope).getlist("host")):
-            why = "the Host header names an unknown host; add it to http.allowed_hosts"
-            await JSONResponse({"error": why}, status_code=421, headers=_HEADERS)(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
-
-    def _knows(self, hosts: list[str]) -> bool:
-        if len(hosts) != 1:
-            return False
-        found = _HOST.fullmatch(hosts[0].strip().lower())
-        if found is None:
-            return False
-        bracketed, plain = found["bracketed"], found["plain"]
-        return _is_address(bracketed) if bracketed is not None else plain in self._hosts or _is_address(plain)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        return not getattr(ipaddress.ip_address(name), "scope_id", None)  # a scope may be any text
-    except ValueError:
-        return False
 
 
 def _health(health: HealthStatus, document: dict[str, object]) -> Response:
@@ -374,7 +356,7 @@ class WebServer:
         tls: ssl.SSLContext | None = None,
         proxies: TrustedNetworks = (),
     ) -> None:
-        """``tls``: it answers over TLS. ``proxies``: networks whose word for a client's address counts."""
+        """``tls``: it answers over TLS. ``proxies``: networks of proxies whose ``X-Forwarded-For`` is trusted."""
         self.scheme = "http" if tls is None else "https"
         self._socket = _listen(bind, port)
         config = uvicorn.Config(
@@ -386,6 +368,7 @@ class WebServer:
             timeout_graceful_shutdown=1,
             h11_max_incomplete_event_size=bounds.head_bytes,
             server_header=False,
+            ws="none",
             proxy_headers=False,  # else any client on this machine would name its own address
             loop="auto" if tls is None else BOUNDED_LOOP,
             ssl_context_factory=None if tls is None else lambda _config, _default: tls,

@@ -170,6 +170,8 @@ class RackwiseCollector(Collector):
         self._version = version
         self._caps = caps
         self._money = CycleCosts()
+        self._made: tuple[Cycle, Mapping[str, Sequence[Sample]]] | None = None
+        """Samples of the latest cycle: between two looks they are the same at each scrape."""
         self._lags = ConsumerLags(caps.consumer_lag, caps.lags)
 
     def describe(self) -> Iterable[Metric]:
@@ -192,15 +194,20 @@ class RackwiseCollector(Collector):
             gaps = Counter((gap.part.value, gap.cause.value) for gap in state.cycle.snapshot.gaps)
             found["rackwise_cycle_seconds"] = [((), state.cycle.took_ms / 1_000)]
             found["rackwise_gaps"] = _by_many(gaps)
-            found |= _groups(state.cycle, self._caps.groups)
-            found |= _tasks(state.cycle.snapshot, self._caps.tasks)
-            found |= self._money.samples(state.cycle, self._caps.groups)
-            found |= self._lags.samples(state.cycle)
+            found |= self._of_cycle(state.cycle)
         if state.known is not None:
             found |= _known(state.known)
         if state.planned is not None:
             found |= _planned(state.planned)
         return found
+
+    def _of_cycle(self, cycle: Cycle) -> Mapping[str, Sequence[Sample]]:
+        made = self._made
+        if made is None or made[0] is not cycle:
+            groups, tasks = _groups(cycle, self._caps.groups), _tasks(cycle.snapshot, self._caps.tasks)
+            money, lags = self._money.samples(cycle, self._caps.groups), self._lags.samples(cycle)
+            made = self._made = cycle, {**groups, **tasks, **money, **lags}
+        return made[1]
 
 
 def _family(described: MetricDescription, samples: Iterable[Sample]) -> Metric:

@@ -13,12 +13,20 @@ from agent.values.kafka import ELECTION_NOT_NEEDED, INVALID_REPLICATION_FACTOR, 
 from agent.values.number_format import counted
 from agent.values.throttles import ThrottleChange, ThrottleResource
 from agent.wire import cluster_calls, config_changes, membership_calls
-from agent.wire.change_result import ChangeResult, Fate, answered, counted_as_done, unanswered
+from agent.wire.change_result import (
+    ChangeResult,
+    Fate,
+    LeaveOut,
+    RequestPrecheck,
+    answered,
+    counted_as_done,
+    precheck,
+    unanswered,
+)
 from agent.wire.client import WireReadClient
 from agent.wire.connection import BrokerConnection
 from agent.wire.failure import CallFailed, Deadline, check_in_time, passed_on
 from agent.wire.pool import Ask, ConnectionPool
-from agent.wire.precheck import LeaveOut, RequestPrecheck, precheck
 from agent.wire.protocol import ALTER_PARTITION_REASSIGNMENTS, ELECT_LEADERS
 from assignors.problem import TopicPartition
 

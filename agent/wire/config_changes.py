@@ -14,11 +14,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from agent.values.observation import Gap, ObservationPart, RawTopic
 from agent.values.throttles import KEYS_OF, OpType, SeenThrottle, ThrottleChange, ThrottleResource
-from agent.wire.change_result import ChangeResult, Fate, answered, unanswered
+from agent.wire.change_result import ChangeResult, Fate, answered, describe_on, unanswered
 from agent.wire.connection import BrokerConnection
 from agent.wire.failure import CallFailed, Deadline, check_in_time, from_error_name, gather, passed_on
 from agent.wire.pool import Ask, ConnectionPool
-from agent.wire.precheck import describe_on
 from agent.wire.protocol import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, error_name
 
 _TYPES = {"topic": 2, "broker": 4}
@@ -40,7 +39,7 @@ _Changes = Mapping[ThrottleResource, list[ThrottleChange]]
 class DescribedThrottles(NamedTuple):
     """Throttle settings of topics and brokers."""
 
-    seen: Mapping[tuple[ThrottleResource, str], SeenThrottle]
+    settings: Mapping[tuple[ThrottleResource, str], SeenThrottle]
     """Both keys of every topic and broker that answered, also those that are not set."""
     gaps: tuple[Gap, ...]
     differing: tuple[str, ...] = ()
@@ -75,7 +74,7 @@ def describe_throttles(
     """Both keys of each topic and broker; a failure is a gap.
 
     Each broker reports its own keys and the topics', as it enforces what its own metadata has; without brokers any one
-    reports the topics. A broker behind the others shows in ``differing``, and the topic is left out of ``seen``.
+    reports the topics. A broker behind the others shows in ``differing``, and the topic is left out of ``settings``.
     """
     of_topics = [ThrottleResource(topic=name) for name in sorted(set(topics))]
     every = {one: [one, *of_topics] for one in (ThrottleResource(broker=broker) for broker in sorted(set(brokers)))}
@@ -90,16 +89,16 @@ def describe_throttles(
             continue
         for resource, row in answer:
             rows.setdefault(resource, []).append(row)
-    seen: dict[tuple[ThrottleResource, str], SeenThrottle] = {}
+    settings: dict[tuple[ThrottleResource, str], SeenThrottle] = {}
     differing: list[str] = []
     for resource, reported in sorted(rows.items()):
         if any(_reported(row) != _reported(reported[0]) for row in reported):
             differing.append(resource.name)
         elif (refusal := error_name(reported[0].error_code)) is None:
-            seen |= _seen(resource, reported[0])
+            settings |= _seen(resource, reported[0])
         else:
             gaps.append(_gap(resource, from_error_name(refusal, reported[0].error_message)))
-    return DescribedThrottles(seen, tuple(gaps), tuple(differing))
+    return DescribedThrottles(settings, tuple(gaps), tuple(differing))
 
 
 def _gap(of: ThrottleResource, failure: CallFailed) -> Gap:
@@ -243,7 +242,7 @@ def _no_longer_wanted(
     check_in_time(terms.begin_by)
     soon = min(terms.deadline, terms.begin_by)
     rows = _read(changes, connection, soon)
-    seen = {key: value for one, row in rows if not row.error_code for key, value in _seen(one, row).items()}
+    settings = {key: value for one, row in rows if not row.error_code for key, value in _seen(one, row).items()}
     topics = describe_on(connection, [resource.name for resource in changes], soon) if kind == "topic" else {}
     every = (change for of_one in changes.values() for change in of_one)
-    return leave_out({change: seen.get((change.resource, change.key)) for change in every}, topics)
+    return leave_out({change: settings.get((change.resource, change.key)) for change in every}, topics)

@@ -1,4 +1,4 @@
-"""Describes groups whose coordinator assigns: consumer groups (KIP-848) and streams groups (KIP-1071)."""
+"""Describe calls, and the rows of groups whose coordinator assigns: consumer (KIP-848), streams groups (KIP-1071)."""
 
 from __future__ import annotations
 

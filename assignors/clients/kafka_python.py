@@ -112,7 +112,7 @@ class KafkaPythonAssignor(AbstractPartitionAssignor):  # type: ignore[misc]  # k
         return self._name
 
     def supported_protocols(self) -> list[RebalanceProtocol]:
-        """Return the one way to let go that all assignors of the strategy have in common."""
+        """Return the one way to revoke partitions that all assignors of the strategy have in common."""
         return [RebalanceProtocol.COOPERATIVE if self._cooperative else RebalanceProtocol.EAGER]
 
     def metadata(self, topics: Iterable[str]) -> ConsumerProtocolSubscription:

@@ -13,11 +13,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agent.detect.assess import bits_for, topics_of
+from agent.detect.assess import bits_for
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.rates import BYTES_PER_GB, RackReads, read_flows
-from agent.values.snapshot import ConsumerGroup, Group, PartitionState, RackState, Snapshot, StreamsGroup, TopicState
+from agent.values.snapshot import (
+    ConsumerGroup,
+    Group,
+    PartitionState,
+    RackState,
+    Snapshot,
+    StreamsGroup,
+    TopicState,
+    topics_of,
+)
 from assignors.problem import TopicPartition
 from pipeline.backtest.look import HistoryLook, Rates
 

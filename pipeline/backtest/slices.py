@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from agent.detect.assess import topics_of
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory, RackChange, RackSighting, StreamsMemory
@@ -33,6 +32,7 @@ from agent.values.snapshot import (
     StreamsGroup,
     TaskCopy,
     TopicState,
+    topics_of,
 )
 from agent.values.typed_json import from_json, to_json
 from agent.values.weights import NOT_WEIGHED, FreshWeights, RateColumn, RestoreWeight, WeightsState

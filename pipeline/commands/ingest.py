@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.errors import BadInput
-from agent.stopping import StopSignal, on_ending
+from agent.process import StopSignal, on_ending
 from agent.values.number_format import counted
 from pipeline import options
 from pipeline.session import small_batches

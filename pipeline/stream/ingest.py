@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from agent.errors import ClusterUnreachable, RackwiseError
-from agent.stopping import StopSignal
+from agent.process import StopSignal
 from pipeline.kafka import TopicClient, missing_topic
 from pipeline.schemas import bronze
 from pipeline.stream.topic import SourceSettings, TopicIngest, TopicStream

@@ -91,8 +91,8 @@ def _rows(raw: Iterable[BronzeEvent]) -> tuple[SilverRow, ...]:
         task_copies = (copy for data in copies for copy in data.copies)
         return SilverRow("looks", partial), *(SilverRow("copies", _copy(copy, None, None)) for copy in task_copies)
     recorded = observation_from_events(inputs)
-    seen = recorded.observation
-    snapshot = build_snapshot(seen, decode_members(seen, None), recorded.memory, recorded.limits, None)
+    observation = recorded.observation
+    snapshot = build_snapshot(observation, decode_members(observation, None), recorded.memory, recorded.limits, None)
     return (
         SilverRow("looks", _look(recorded, snapshot)),
         *_brokers(snapshot),

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from confluent_kafka import KafkaException
 
 from agent.errors import ClusterUnreachable
-from agent.guard.gain_checks import saved_usd_per_day
 from agent.money.costs import CrossRackCosts, costs_of
 from agent.money.traffic import bytes_words
 from agent.propose.codec import BadProposalDocument, proposal_from_json
@@ -20,7 +19,7 @@ from agent.values.assessment import LocalityMeasure
 from agent.values.cycle import Cycle
 from agent.values.limits import Limits
 from agent.values.number_format import counted, usd, usd_per_gb
-from agent.values.proposal import Proposal, ProposalKind
+from agent.values.proposal import Proposal, ProposalKind, saved_usd_per_day
 from agent.values.rates import priced
 from config.settings import Settings
 from testbed.demo.events import with_line

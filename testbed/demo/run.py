@@ -16,7 +16,7 @@ from types import FrameType
 
 from agent.daemon.daemon import AgentDaemon
 from agent.daemon.start import agent_of, agent_server
-from agent.stopping import ENDING, on_ending
+from agent.process import ENDING, on_ending
 from agent.web.app import WebServer
 from config.load import LoadedSettings, load_settings
 from config.logging import set_up_logging

@@ -1,4 +1,4 @@
-"""When the coordinators themselves say that a group left Stable and came back: to the millisecond, whoever looks."""
+"""When the coordinators say that a group left Stable and came back: to the millisecond, by their own logs."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def longest_gap_s(times_s: Sequence[float], window: Window) -> float:
 
 
 def longest_of(many: Iterable[Sequence[float]], windows: Iterable[Window]) -> float:
-    """The longest gap of anybody in any of the windows."""
+    """The longest gap of any member in any of the windows."""
     wanted = list(windows)
     return max((longest_gap_s(times, window) for times in many for window in wanted), default=0.0)
 

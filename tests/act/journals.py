@@ -96,7 +96,7 @@ def a_write(key: str, **value: Any) -> JournalWrite:
 
 
 def committed_journal(servers: str, prefix: str) -> TopicRead:
-    """What the topic says to somebody who only reads it, once every transaction is decided."""
+    """The topic's records for a reader without a lock, once every transaction is decided."""
     topic = JournalTopic({"bootstrap.servers": servers}, f"{prefix}.journal", prefix)
     until = time.monotonic() + 20
     try:

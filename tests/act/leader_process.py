@@ -18,7 +18,7 @@ from types import FrameType
 from agent.act.journal.journal import JournalPort
 from agent.act.lead.leadership import JournalLeadership
 from agent.errors import FatalFailure, JournalUnavailable
-from agent.stopping import StopSignal
+from agent.process import StopSignal
 from agent.values.journal import JournalWrite
 from tests.act.journals import CLUSTER, leadership_plan
 

@@ -1,4 +1,4 @@
-"""A process that triggers one group and stops at a step, so that somebody can kill it there.
+"""A process that triggers one group and stops at a step, so that a test can kill it there.
 
     python -m tests.act.prober_process BOOTSTRAP GROUP STEP WAY
 

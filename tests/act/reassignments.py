@@ -88,11 +88,11 @@ def throttles(admin_client: WireAdminClient, *topics: str) -> dict[tuple[Throttl
     admin_client.describe_brokers(DEADLINE_MS)
     read = admin_client.describe_throttles(topics, admin_client.broker_ids, DEADLINE_MS)
     assert read.gaps == ()
-    return {key: throttle.own for key, throttle in read.seen.items() if throttle.own is not None}
+    return {key: throttle.own for key, throttle in read.settings.items() if throttle.own is not None}
 
 
 def set_config(servers: str, setting: tuple[ThrottleResource, str], value: str | None) -> None:
-    """Set or delete any config, as somebody else does."""
+    """Set or delete any config, as another tool does."""
     owner, key = setting
     kind = ConfigResource.Type.TOPIC if owner.kind == "topic" else ConfigResource.Type.BROKER
     operation = AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET

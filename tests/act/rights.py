@@ -119,7 +119,7 @@ def config_of(cluster: EmbeddedCluster, user: str) -> KafkaClientConfig:
 def abilities(
     config: KafkaClientConfig, eyes: KafkaClientConfig, *, prefix: str, lead_within_s: float
 ) -> dict[str, str | None]:
-    """Ability -> None, or how its loss is told; rackwise's own names begin with that prefix.
+    """Ability -> None, or how its loss is reported; rackwise's own names begin with that prefix.
 
     An agent looks with the rights of its observer (``eyes``), which are others than those that are asked here.
     """

@@ -229,16 +229,16 @@ def test_a_plan_is_handed_over_with_the_end_of_its_approval_and_the_racks_it_res
 def test_commands_that_cannot_be_read_are_told_of() -> None:
     sentence = "commands could not be read from rackwise.commands: Broker: Topic authorization failed"
     with structlog.testing.capture_logs() as told, acting(Leading(MemoryJournal(), Box(trouble=sentence))):
-        wait_for(lambda: any(row.get("sentence") == sentence for row in told), "it is told", 20)
+        wait_for(lambda: any(row.get("sentence") == sentence for row in told), "it is reported", 20)
 
 
 def test_a_fault_in_the_acting_thread_ends_the_agent_with_a_sentence() -> None:
     ended: list[FatalFailure] = []
-    leading = Leading(MemoryJournal(), Box(), fails=ZeroDivisionError("not what anybody expected"))
+    leading = Leading(MemoryJournal(), Box(), fails=ZeroDivisionError("an unexpected division"))
     with acting(leading, on_fatal=ended.append):
         wait_for(lambda: bool(ended), "it ended", 20)
         leading.fails = None
-    assert "internal error of rackwise (ZeroDivisionError: not what anybody expected)" in str(ended[0])
+    assert "internal error of rackwise (ZeroDivisionError: an unexpected division)" in str(ended[0])
 
 
 def test_what_keeps_an_agent_from_leading_is_told_at_any_moment() -> None:

@@ -78,7 +78,7 @@ def test_a_second_agent_waits_until_the_first_is_gone_however_it_ends(path: Path
             FileJournal.open(path, leader("two"))
         assert told.value.exit_code == 6
         assert str(holding.pid) in (holder(path) or "")
-        assert read_file(path).view["plan/a"].value == {"n": 1}, "whoever only reads needs no lock"
+        assert read_file(path).view["plan/a"].value == {"n": 1}, "a reader needs no lock"
     finally:
         holding.send_signal(signal.SIGKILL)
         holding.wait(10)

@@ -232,7 +232,7 @@ def test_a_topic_that_was_cut_is_told(servers: str, prefix: str) -> None:
         with pytest.raises(BadInput, match="its first records are gone"):
             KafkaJournal.open(plan(servers, prefix, "two"))
         journal.append(a_write("plan/b", n=1))
-        assert journal.view()["plan/a"].value == {"n": 1}, "and nobody was fenced for it"
+        assert journal.view()["plan/a"].value == {"n": 1}, "and no writer was fenced for it"
 
 
 def _is_cut(admin: AdminClient, at: TopicPartition) -> bool:

@@ -73,7 +73,7 @@ def keyed(servers: str, prefix: str, *keys: JournalKey, **more: Any) -> KafkaJou
 
 
 def forge(servers: str, prefix: str, key: str, value: bytes | None, **headers: str) -> None:
-    """A plain record, as anybody with Write on the topic writes it."""
+    """A plain record, as any principal with Write on the topic writes it."""
     producer = Producer({"bootstrap.servers": servers})
     producer.produce(f"{prefix}.journal", key=key, value=value, partition=0, headers=headers or None)
     assert producer.flush(20) == 0
@@ -212,7 +212,7 @@ def test_a_new_journal_takes_no_command_that_was_sent_before_it(servers: str, pr
     inbox = one.inbox()
     assert inbox is not None
     (found,) = wait_for(lambda: inbox.read(journal.view()), f"it arrives; {inbox.problem()}", 30)
-    assert (found.id, found.came.live) == ("of-today", True), "also what was sent before anybody looked"
+    assert (found.id, found.came.live) == ("of-today", True), "also a command sent before the first look"
     assert [notice for notice in one.notices() if "is not signed" in notice]
 
 

@@ -81,7 +81,7 @@ def test_one_leads_the_other_stands_by_and_takes_over_with_all_that_was_said(
     leader = leader_in(read_journal(leadership_plan(servers, prefix)))
     assert leader is not None
     assert leader.agent == "two"
-    assert one.journal() is None, "whoever left does not come back"
+    assert one.journal() is None, "a member that left does not come back"
 
 
 @pytest.mark.integration
@@ -124,7 +124,7 @@ def test_an_agent_that_did_not_run_for_long_gives_its_lease_up_and_ends_only_if_
         term = lease.term
         ahead_ms[0] = 9_000
         assert (lease.may_act(), lease.state) == (False, LeaseState.STANDBY), "nothing is sure after that long"
-        wait_for(lease.may_act, "it is chosen again, as nobody else is there")
+        wait_for(lease.may_act, "it is chosen again, as the only member")
         assert term is not None
         assert lease.term == term + 1
     finally:

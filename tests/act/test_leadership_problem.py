@@ -1,4 +1,4 @@
-"""What keeps an agent from leading is told for as long as it does, and not longer; without brokers."""
+"""What keeps an agent from leading is reported for as long as it does, and not longer; without brokers."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ def test_a_probe_that_a_group_assembled_with_after_its_leave_leaves_once_more(ea
 
 
 def test_a_probe_that_was_let_in_after_its_leave_had_overtaken_its_join_leaves_at_once() -> None:
-    """The coordinator does not know the id yet when it is told that it leaves, and then the group assembles with it."""
+    """The coordinator does not know the id yet when it is removed, and then the group assembles with it."""
     to = Coordinator(quirk=False, assembles=True, fails={"leave": ["UNKNOWN_MEMBER_ID"]})
     with RebalanceProbe(to.line, ASK, fine) as prober:
         probed = prober.run(TriggerPath.PHANTOM_JOIN)

@@ -226,7 +226,7 @@ def test_a_journal_that_does_not_answer_is_told_for_as_long_as_it_does_not() -> 
     hand, journal = Instant(), Silent()
     with moving(hand, journal) as executor:
         executor.accept(PLAN)
-        wait_for(lambda: executor.status().journal_failed is not None, "it is told", 20)
+        wait_for(lambda: executor.status().journal_failed is not None, "it is reported", 20)
         assert "No answer in time" in (executor.status().journal_failed or "")
         assert changes(hand) == []
         journal.silent = False
@@ -374,10 +374,10 @@ def test_a_journal_that_is_not_understood_ends_it_before_anything_is_asked() -> 
 def test_a_defect_ends_it_and_is_told() -> None:
     class Broken(Instant):
         def list_reassignments(self, deadline_ms: int) -> Any:
-            raise ZeroDivisionError("not what anybody expected")
+            raise ZeroDivisionError("an unexpected division")
 
     with moving(Broken(), MemoryJournal()) as executor:
         executor.accept(PLAN)
-        wait_for(lambda: executor.status().failure == "not what anybody expected", "it ended", 20)
+        wait_for(lambda: executor.status().failure == "an unexpected division", "it ended", 20)
         with pytest.raises(ZeroDivisionError):
             executor.check()

@@ -84,7 +84,7 @@ def test_a_reassignment_runs_under_a_throttle_that_is_gone_afterwards(
         wait_for(lambda: _moving(one) == set(after), "the status tells what moves", 30)
         assert _listed(cluster) == set(after)
         assert "is still in progress" in _verified(cluster, file)
-        wait_for(lambda: _percent(one.status()) is not None, "the progress is told", 30)
+        wait_for(lambda: _percent(one.status()) is not None, "the progress is reported", 30)
         until_idle(one)
         status = one.status()
 

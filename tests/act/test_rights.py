@@ -1,4 +1,4 @@
-"""The documented rights of an executor suffice, and each that is missing is a loss that is told."""
+"""The documented rights of an executor suffice, and each that is missing is a reported loss."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SILENT = {"see transactions"}
 
 @pytest.fixture(scope="module")
 def secured() -> Iterator[EmbeddedCluster]:
-    """One broker with TLS, SCRAM and ACLs, a topic, and a transactional id of somebody else."""
+    """One broker with TLS, SCRAM and ACLs, a topic, and a transactional id of another principal."""
     users = {"admin": "admin-secret", USER: "executor-secret"}
     with EmbeddedCluster.start(
         ClusterSpec(racks=("a",), security=ClusterSecurity(users=users)), on_progress=print

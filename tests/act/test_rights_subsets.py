@@ -1,4 +1,4 @@
-"""Every subset of the executor's rights, on a broker with an authorizer: what is lost is told, nothing else is lost.
+"""Every subset of the executor's rights, on a broker with an authorizer: each loss is reported, nothing else is lost.
 
 Eight rights are given or not: the six that reach into the cluster, each by itself, and two bundles for what is
 rackwise's own, its topics and what writes them. 256 subsets, in an order in which one right of the cluster changes at a

@@ -156,7 +156,7 @@ def refused(code: int | None, wanted: int, what: str) -> None:
 
 
 def writes(topic: str) -> Try:
-    """A plain record of a made-up plan, as anybody with a producer writes it."""
+    """A plain record of a made-up plan, as any producer writes it."""
 
     def attempt(config: KafkaClientConfig) -> None:
         found: list[KafkaError | None] = []

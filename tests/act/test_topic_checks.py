@@ -30,7 +30,7 @@ def made(name: str, partitions: int = 1, replicas: int = 3, **configs: str) -> E
         pytest.param(
             made("rw.leader", 3), "rw.leader has 3 partitions, and only partition 0 counts", id="three leaders"
         ),
-        pytest.param(made("rw.commands", 2), "only partition 0 counts", id="commands that nobody reads"),
+        pytest.param(made("rw.commands", 2), "only partition 0 counts", id="commands that no agent reads"),
         pytest.param(
             made("rw.journal", unclean_leader_election_enable="true"),
             "kafka-configs --alter --topic rw.journal --add-config unclean.leader.election.enable=false",

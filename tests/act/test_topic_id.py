@@ -56,7 +56,7 @@ class AtEnd:
 
 
 class Topic:
-    """A commands topic: which id brokers report of it, its first offset that is not cut, and what stands in it."""
+    """A commands topic: which id brokers report of it, its first offset that is not cut, and its records."""
 
     def __init__(self, reported: object, names: Mapping[int, str]) -> None:
         self.id, self.names = id_of(reported), names

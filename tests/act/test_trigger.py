@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.act.rebalance.trigger import RebalanceTrigger
-from agent.decode.encode import encode_subscription
 from agent.decode.values import Subscription
 from agent.errors import BadInput, FencedOut, JournalUnavailable
+from agent.execute.rebalance.probe_bytes import encode_subscription
 from agent.journal.triggers import TriggerEffect, TriggerPath, learned_of, path_at, triggers
 from agent.values.clock import ClockReading
 from agent.values.journal import JournalWrite
@@ -77,7 +77,7 @@ class Hand:
 
 
 class Clock:
-    """Runs when it is told to."""
+    """Runs when the test asks for it."""
 
     def __init__(self) -> None:
         self.now_ms = 1_000_000
@@ -204,7 +204,7 @@ LATER = encode_subscription(Subscription(3, ("t",), b"\0\0\0\5", (), 5, "a"))
         pytest.param(GROUP._replace(protocol="range"), "gives up all its partitions", id="it has become eager"),
         pytest.param(STATIC, "static", id="a member has become static"),
         pytest.param(NEWCOMER, "joined or left", id="a member joined"),
-        pytest.param(GROUP._replace(members=MEMBERS[:1]), "joined or left", id="somebody went"),
+        pytest.param(GROUP._replace(members=MEMBERS[:1]), "joined or left", id="a member left"),
         pytest.param(
             GROUP._replace(members=tuple(one._replace(metadata=LATER) for one in MEMBERS)), "has rebalanced since",
             id="it has rebalanced",

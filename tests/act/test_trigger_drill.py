@@ -17,8 +17,8 @@ from threading import Thread
 import pytest
 
 from agent.act.rebalance.trigger import RebalanceTrigger
-from agent.decode.encode import encode_subscription
 from agent.decode.values import Subscription
+from agent.execute.rebalance.probe_bytes import encode_subscription
 from agent.execute.rebalance.refusals import RefusalReason, refusal
 from agent.execute.rebalance.trigger_judgement import judge
 from agent.journal.triggers import TriggerEffect, TriggerPath, TriggerVerdict, path_at, path_learned, triggers
@@ -418,7 +418,7 @@ def test_the_coordinator_of_kafka_3_6_wants_a_phantom_join_and_that_is_remembere
             ask(hand, journal, eye, READERS, on_step=steps.append)
             pending.append(steps.count("pending"))
             brokers.eventually(lambda g=before: watch.generation > g, "no generation", within_s=60, every_s=0.02)
-            # Newcomers come from none, so the first generation that is told may be the second.
+            # Newcomers come from none, so the first generation reported may be the second.
             (generation,) = set(joined_generations(watch.wait_stable()).values())
             assert before < 0 or generation == before + 1, "exactly one generation a trigger"
             (entry,) = triggers(journal.view())

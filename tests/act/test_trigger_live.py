@@ -53,7 +53,7 @@ def probed(demo_cluster: EmbeddedCluster, work: ClusterWorkload) -> Iterator[Non
             static = {"group.instance.id": name} if group == STATIC else {}
             settings = {"session.timeout.ms": "6000", **static}
             work.java.start_consumer(name, group, "clicks", rack="a", settings=settings)
-            # One after the other: whoever was there before tells a generation.
+            # One after the other: a member that was there before sends a generation.
             brokers.eventually(lambda g=group, n=number: stable(demo_cluster, g, n), f"{group} is not stable")
     yield
     for members in names.values():

@@ -25,7 +25,7 @@ DEADLINE_MS = 10_000
 
 
 class MemoryJournal:
-    """Says what it was told, as a durable journal does; that a real one is durable is not tested here."""
+    """Returns what was appended, as a durable journal does; that a real one is durable is not tested here."""
 
     def __init__(self) -> None:
         self._view: Mapping[str, Entry] = {}

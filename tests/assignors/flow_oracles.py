@@ -164,9 +164,9 @@ def _levels(
 def flow_standbys(problem: TaskProblem, result: TaskResult, copies: int) -> Costs:
     """The least sharing, imbalance and cost of standbys beside the given actives, in that order.
 
-    task -> (task, value of the tag) -> processes -> sink. Exact for one standby, whose sharing is told by the active
+    task -> (task, value of the tag) -> processes -> sink. Exact for one standby, whose sharing depends on the active
     alone. For several it is exact with one tag (or racks) where the active's value is known: then the first copy on a
-    new value shares with nobody and each further one with one more.
+    new value shares with none and each further one with one more.
     """
     graph = Graph(3)
     tasks = [task for task in problem.tasks if task.stateful]

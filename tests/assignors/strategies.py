@@ -1,5 +1,5 @@
 """Small random problems of every kind, with everything that may go wrong in real ones: owners gone or contested,
-racks unknown, topics that nobody has, subscriptions that changed, brokers that accept nothing."""
+racks unknown, topics that no broker has, subscriptions that changed, brokers that accept nothing."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
         pytest.param(changed("tasks.partition", [1, 1, 0]), r"tasks\.partition has task 0_1 twice", id="a task twice"),
         pytest.param(
             changed("clients", {"rack": [], "capacity": []}) | {"tasks": SMALL["tasks"] | {"owner": [-1] * 3}},
-            r"clients\.rack is empty, but there are tasks", id="nobody to run tasks",
+            r"clients\.rack is empty, but there are tasks", id="tasks without a client",
         ),
         pytest.param(changed("racks", 70) | {"sources": {"ptr": [0, 1, 1, 1], "mask": [1 << 70]}},
                      r"sources\.mask\[0\] is 1180591620717411303424; it is a mask of 70 racks", id="a mask too wide"),
@@ -121,7 +121,7 @@ def test_what_cannot_be_solved_is_named(owner: list[int], costs: tuple[int, int]
 @pytest.mark.parametrize(
     "document",
     [
-        pytest.param({"clients": {"rack": [], "capacity": []}}, id="nobody to do nothing"),
+        pytest.param({"clients": {"rack": [], "capacity": []}}, id="no clients and no tasks"),
         pytest.param({"clients": {"rack": [1], "capacity": [1]}}, id="nothing to do"),
         pytest.param({"clients": {"rack": [99], "capacity": [1]}, "racks": 100}, id="nothing to do in many racks"),
     ],

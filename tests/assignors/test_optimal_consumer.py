@@ -73,7 +73,7 @@ SITUATIONS = {
         {"x": "t0", "y": "t1"},
         (1, 0),
     ),
-    "a partition that two members claim belongs to nobody and is not counted as moved": (
+    "a partition that two members claim belongs to neither and is not counted as moved": (
         ConsumerProblem(members=(member("x", "b", "t0"), member("y", "a", "t0")), racks={"t": (A,)}),
         {"x": "", "y": "t0"},
         (0, 0),
@@ -83,7 +83,7 @@ SITUATIONS = {
         {"x": "u0", "y": "t0"},
         (1, 1),
     ),
-    "topics that nobody subscribes to or that do not exist are left out": (
+    "topics without a subscriber or that do not exist are left out": (
         ConsumerProblem(members=(member("x", "a", topics="t gone"),), racks={"t": (A,), "other": (A,)}),
         {"x": "t0"},
         (0, 0),

@@ -213,7 +213,7 @@ SITUATIONS = {
         ),
         None,
     ),
-    "a process whose rack is not known is taken only when nobody else is left": (
+    "a process whose rack is not known is taken only when no other is left": (
         TaskProblem(
             tasks=(stateful(0),),
             processes=(process("x", "a", active="0"), process("y", None), process("z", "b")),

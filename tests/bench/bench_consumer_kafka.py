@@ -2,7 +2,7 @@
 
 CPU time from names to names, best of several, every size in a fresh process with the collector as the command has it.
 Kafka's own classes run the same rebalances in one warmed-up JVM in the same run; ``times_kafka`` is our time over
-theirs. Three racks, replicas in two of them, where a case says so. "join": nobody owns anything; "again": all own what
+theirs. Three racks, replicas in two of them where a case says so. "join": no partition is owned; "again": all own what
 the first round gave; "leave": a tenth of the members has left.
 """
 

@@ -1,7 +1,7 @@
 """One whole cycle, decode to propose, on the synthetic world; then a cycle in which 1 % of the groups changed.
 
 As many of those that changed are improvable as of all groups, so that the world stays what it is from look to look;
-that every one of them becomes improvable is told beside it.
+the figure with all of them improvable stands beside it.
 
 The large world is also looked at with weights of all its partitions: first, next, and when all of them have changed.
 

@@ -21,7 +21,6 @@ import tracemalloc
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-from agent.decode.encode import encode_sticky, encode_subscription, encode_subscription_info
 from agent.decode.members import decode_members
 from agent.decode.values import (
     Assignment,
@@ -31,6 +30,7 @@ from agent.decode.values import (
     StreamsSubscription,
     Subscription,
 )
+from agent.execute.rebalance.probe_bytes import encode_sticky, encode_subscription, encode_subscription_info
 from agent.values.garbage_collector import no_collection
 from agent.values.memo import Memo
 from agent.values.observation import Observation, RawClassicGroup, RawMember

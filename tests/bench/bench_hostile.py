@@ -16,9 +16,9 @@ import tracemalloc
 from collections.abc import Callable
 from struct import pack
 
-from agent.decode.encode import encode_subscription
 from agent.decode.members import decode_members
 from agent.decode.values import Assignment, Subscription
+from agent.execute.rebalance.probe_bytes import encode_subscription
 from agent.values.garbage_collector import no_collection
 from agent.values.memo import Memo
 from agent.values.observation import Observation, RawClassicGroup, RawMember

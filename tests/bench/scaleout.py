@@ -4,7 +4,7 @@ The application has twelve stateful tasks, ``max.warmup.replicas=2`` and ``probi
 embedded cluster. What counts as restore time is the time in which, by the application's own word, some warm-up was
 behind; everything else is what rackwise and the rebalances took, bounded by ten seconds a round.
 
-With ``--alone`` a second application of the same make grows at the same time with nobody to help it, and its first
+With ``--alone`` a second application of the same make grows at the same time without rackwise, and its first
 round is measured. Without, its rounds are counted: each promotes ``max.warmup.replicas`` tasks at most.
 """
 
@@ -44,7 +44,7 @@ class Outcome:
     followed: Followed
     restoring_s: float
     alone_s: float | None
-    """The first round of the application that nobody helped; None where it was not measured."""
+    """The first round of the application without rackwise; None where it was not measured."""
 
     @property
     def bound_s(self) -> float:

@@ -1,7 +1,7 @@
 """``make bench-spark``: run every ``spark_*.py`` beside this file in a fresh process and print one Markdown table.
 
 Each prints JSON lines: ``{"bench", "case", "value", "unit"}`` and, where a figure has a bound, ``"goal"`` and ``"ok"``;
-``"note"`` says what it was measured on, and whatever else a line holds is told after it. Exit 1 tells of a missed bound
+``"note"`` says what it was measured on, and the other fields of a line follow. Exit 1 tells of a missed bound
 or of a bench that failed. ``--into FILE`` puts the table between the file's two comments that name this bench.
 """
 

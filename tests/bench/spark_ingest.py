@@ -1,7 +1,7 @@
 """How fast, and in how much memory, Spark takes telemetry in: python -m tests.bench.spark_ingest
 
 Real brokers on the same cores hold the events before the clock runs. The same is done for a tenth of the events, so
-that a cost that grows with what is there already would show. The first batch, in which Java compiles, is told apart.
+that a cost that grows with what is there already would show. The first batch, in which Java compiles, stands apart.
 Lines of JSON: what was done, its figure, and the bound where there is one.
 """
 
@@ -28,7 +28,7 @@ from tests.pipeline.topics import Counted, Topics, counted
 MANY = int(os.environ.get("RACKWISE_BENCH_EVENTS", "6000000"))
 PARTITIONS = 6
 BATCH = (MANY // (30 * PARTITIONS) + 2) * PARTITIONS
-"""As large as ingest has them by default. A tenth of the events is three batches, of which the first is told apart;
+"""As large as ingest has them by default. A tenth of the events is three batches, the first a figure of its own;
 Spark rounds down for each partition, and a few records that are left over would make a batch of their own."""
 FILLER = "x" * 60
 

@@ -3,7 +3,7 @@
 ``python -m tests.bench.spark_latency``: an embedded broker, looks as an agent would write them every five seconds,
 ingest with silver and gold in this process, and a query of gold.partition_traffic beside it: the records that it counts
 tell which look it has. A look's time is from the broker's acknowledgement of its last event to the end of the first
-query that counts it. What came with the first batch, or while it ran, is told apart: it waits for Spark to warm up.
+query that counts it. What came with the first batch, or while it ran, stands apart: it waits for Spark to warm up.
 Wall clock; another load on the machine is in the figures.
 """
 

@@ -104,7 +104,7 @@ def assert_one_sentence(done: Done, *parts: str) -> None:
 
 
 def assert_three_sentences(done: Done, what: str, why: str = "") -> None:
-    """Bad input that is told by what, why and what to do."""
+    """Bad input that is reported by what, why and what to do."""
     assert (done.exit_code, done.stdout) == (2, ""), done
     first, reason, todo = done.stderr.splitlines()
     assert first.startswith("rackwise: ")
@@ -125,7 +125,7 @@ def sparse(folder: Path) -> Path:
 
 
 def bad_files(folder: Path) -> dict[str, tuple[str, str, str]]:
-    """What is wrong -> file, what is told, and why; the same for both commands."""
+    """Mistake -> file, what is reported, and why; the same for both commands."""
     whole = gzip.compress(b'{"cases": []}' * 99)
     contents = {
         "a directory": (folder, None, "cannot be read", "it is a directory, and only a regular file is read"),

@@ -13,15 +13,16 @@ import pytest
 from agent.cli import ask, running_agents
 from agent.errors import JournalUnavailable
 from agent.loop import CycleStages, run_cycle
-from agent.telemetry.derived import AgentIdentity, derived_events
+from agent.telemetry.derived import derived_events
 from agent.telemetry.events import EventKind, TelemetryEvent, to_lines
 from agent.telemetry.looks import observation_to_events
-from agent.telemetry.proposal_records import LifecycleStep
+from agent.values.cycle import AgentIdentity
 from agent.values.finding import SubjectId
 from agent.values.journal import JournalState
 from agent.values.limits import AgentMode, Limits, ProbingLimits, ScopeLimits
 from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart
+from agent.values.proposal import LifecycleStep
 from agent.values.reassignment import PlanState
 from tests.builders import Answers, an_observation, reader
 from tests.cli.conftest import Record, Run

@@ -1,4 +1,4 @@
-"""What was not seen is told once, by a row of the findings or a line of its own, for all parts that a broker owes."""
+"""An unread part is reported once, by a row of the findings or a line of its own, for all parts that a broker owes."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ def recorded(name: Name) -> str:
 
 @cache
 def published(name: Name) -> tuple[Any, ...]:
-    """What stands in the proposals topic; one has the id that the journal knows."""
+    """The records of the proposals topic; one has the id that the journal knows."""
     now_ms = system_clock().wall_ms
     first, *others = (
         one._replace(created_ms=now_ms, expires_ms=now_ms + 86_400_000) for one in evaluated(name).proposals

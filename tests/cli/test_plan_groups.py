@@ -13,7 +13,7 @@ from tests.cli.conftest import Record, Run
 
 @pytest.fixture
 def file(record: Record) -> str:
-    """One group that its own assignor brings home, one whose assignor would drive it away, one of nobody's assignor."""
+    """A group that its own assignor brings home, one its assignor would drive away, one of another assignor."""
     answers = Answers()
     for number, rack in enumerate("abc", 1):
         answers.broker(number, rack)

@@ -11,9 +11,10 @@ import pytest
 from agent.cli import running_agents
 from agent.loop import CycleStages, run_cycle
 from agent.record import newest_look
-from agent.telemetry.derived import AgentIdentity, derived_events
+from agent.telemetry.derived import derived_events
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
+from agent.values.cycle import AgentIdentity
 from agent.values.limits import GroupLimits, Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation

@@ -57,7 +57,7 @@ def test_a_member_that_leaves_leaves_its_partitions_waiting_and_both_answers_tak
     document = simulated(here, file, "--remove-member", "billing=consumer-2")
     assert document["changes"] == ["billing without consumer-2"]
     row = the(document, "billing")
-    assert [one["group"] for one in document["groups"]] == ["billing"], "nobody else is concerned"
+    assert [one["group"] for one in document["groups"]] == ["billing"], "no other group is concerned"
     assert row["waiting"] == 2
     for column in ("now", "own_assignor", "optimum"):
         assert (row[column]["reads"], row[column]["crossing"], row[column]["moved"]) == (4, 0, 0)

@@ -13,8 +13,9 @@ from agent.cli import running_agents
 from agent.cli.running_agents import AgentReportQuery, agent_line
 from agent.loop import CycleStages, run_cycle
 from agent.record.newest_look import TelemetryLine, runs_in_lines
-from agent.telemetry.derived import AgentIdentity, derived_events
+from agent.telemetry.derived import derived_events
 from agent.telemetry.events import EventKind, TelemetryEvent, to_lines
+from agent.values.cycle import AgentIdentity
 from agent.values.limits import Limits, ScopeLimits
 from agent.values.memory import Memory
 from agent.values.observation import Observation, RawTopic

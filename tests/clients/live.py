@@ -139,7 +139,7 @@ class KafkaPythonMember:
                 if not self.busy.is_set():
                     self.records += sum(map(len, self.consumer.poll(timeout_ms=self._poll_ms()).values()))
                 self._ending.wait(0.01)
-        except Exception as failed:  # noqa: BLE001 - told to whoever ends this member
+        except Exception as failed:  # noqa: BLE001 - raised where this member is ended
             self.failure = repr(failed)
         finally:
             self.consumer.close()
@@ -186,7 +186,7 @@ class AiokafkaMember:
                 self.records += sum(map(len, (await consumer.getmany(timeout_ms=100)).values()))
                 self._reads = frozenset(TopicPartition(*each) for each in consumer.assignment())
                 self.generation = consumer._coordinator.generation
-        except Exception as failed:  # noqa: BLE001 - told to whoever ends this member
+        except Exception as failed:  # noqa: BLE001 - raised where this member is ended
             self.failure = repr(failed)
         finally:
             await consumer.stop()
@@ -237,7 +237,7 @@ class LibrdkafkaMember:
         try:
             while not self._ending.is_set():
                 self._consumer.poll(0.1)
-        except Exception as failed:  # noqa: BLE001 - told to whoever ends this member
+        except Exception as failed:  # noqa: BLE001 - raised where this member is ended
             self.failure = repr(failed)
         finally:
             self._consumer.close()
@@ -279,7 +279,7 @@ class Lab:
         self._members = 0
 
     def name(self, about: str) -> str:
-        """A group id that nobody has used."""
+        """An unused group id."""
         self._groups += 1
         return f"drop-in-{about}-{time.time_ns()}-{self._groups}"
 

@@ -1,7 +1,7 @@
 """A group without a broker: members of both clients that join with real bytes, led by any of them.
 
 A stand-in because a real group rebalances in seconds, and random histories need thousands of rebalances. What it says
-of a consumer is what both libraries do: an eager one lets go before it joins, a cooperative one lets go of what its
+of a consumer is what both libraries do: an eager one revokes before it joins, a cooperative one revokes what its
 assignment lacks and then asks for another rebalance; a lost membership leaves a consumer with nothing.
 """
 
@@ -50,7 +50,7 @@ class Consumer:
         return self.is_kafka_python and self.strategy[0].supported_protocols() == [RebalanceProtocol.COOPERATIVE]
 
     def join(self) -> dict[str, bytes]:
-        """Protocol name -> the bytes it sends, after it has let go of what it must."""
+        """Protocol name -> the bytes it sends, after it has revoked what it must."""
         sent = {each.name: each.metadata(set(self.topics)) for each in self.strategy}
         self.reads = (
             frozenset(each for each in self.reads if each.topic in self.topics) if self.cooperative else frozenset()
@@ -92,11 +92,11 @@ class Group:
         self.protocol = ""
 
     def rebalance(self, leader: str) -> int:
-        """Rebalance until nobody asks for another; return how many it took."""
+        """Rebalance until no member asks for another; return how many it took."""
         for round_ in range(1, 6):
             if not self._once(leader):
                 return round_
-        raise AssertionError("after five rebalances somebody still asks for another")
+        raise AssertionError("after five rebalances a member still asks for another")
 
     def _once(self, leader: str) -> bool:
         self.generation += 1

@@ -25,9 +25,9 @@ def oracle(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Oracle]:
 SENT = [
     pytest.param(kafka_python, ("cooperative-sticky",), PAIRS, 7, id="kafka-python, cooperative-sticky"),
     pytest.param(kafka_python, ("optimal",), PAIRS, 7, id="kafka-python, optimal alone is cooperative"),
-    pytest.param(kafka_python, ("range",), [], 7, id="kafka-python, range has let go"),
-    pytest.param(kafka_python, ("sticky",), [], 7, id="kafka-python, sticky has let go"),
-    pytest.param(kafka_python, ("optimal", "range"), [], 7, id="kafka-python, optimal beside range has let go"),
+    pytest.param(kafka_python, ("range",), [], 7, id="kafka-python, range has revoked"),
+    pytest.param(kafka_python, ("sticky",), [], 7, id="kafka-python, sticky has revoked"),
+    pytest.param(kafka_python, ("optimal", "range"), [], 7, id="kafka-python, optimal beside range has revoked"),
     pytest.param(aiokafka, ("range",), [], None, id="aiokafka, range"),
     pytest.param(aiokafka, ("sticky",), [], None, id="aiokafka, sticky"),
     pytest.param(aiokafka, ("optimal",), [], None, id="aiokafka, optimal"),

@@ -101,7 +101,7 @@ JOINED = [
 
 @pytest.mark.parametrize(("brokers", "strategy", "figures"), JOINED)
 def test_whatever_the_order_in_which_members_joined(brokers: str, strategy: str, figures: set[int]) -> None:
-    """Kafka's sticky assignors look for local readers only for partitions that nobody keeps, so the past tells."""
+    """Kafka's sticky assignors look for local readers only for partitions that no member keeps, so the past decides."""
     racks = CLUSTERS[brokers]
     placed = placed_on(racks)
     clusters = (kafka_python_cluster(racks, placed), aiokafka_cluster(racks, placed))

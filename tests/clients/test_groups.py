@@ -41,7 +41,7 @@ MIXES = [
     ),
     pytest.param(
         {"kafka-python": [("cooperative-sticky", "range"), ("cooperative-sticky",)]},
-        id="cooperative-sticky beside members that let go of everything",
+        id="cooperative-sticky beside members that revoke everything",
     ),
 ]
 
@@ -102,7 +102,7 @@ def judge(group: Group) -> None:
     wanted = {TopicPartition(t, n) for member in members for t in member.topics for n in range(len(TOPICS[t]))}
     read = [each for member in members for each in member.reads]
     assert len(read) == len(set(read)), "a partition has two readers"
-    assert set(read) == wanted, f"nobody reads {sorted(wanted - set(read))}"
+    assert set(read) == wanted, f"no member reads {sorted(wanted - set(read))}"
     assert all(each.topic in member.topics for member in members for each in member.reads), "foreign topics"
     # Range balances each topic by itself, the others the whole.
     per = [[len(m.reads) for m in members]] if len({m.topics for m in members}) == 1 else []

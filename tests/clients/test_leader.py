@@ -107,14 +107,14 @@ ANSWERS = [
         [member("m1", data=sticky(TopicPartition("t", 9), TopicPartition("gone", 0), T1)), member("m2")],
         (A, A),
         {"m1": (T1,), "m2": (T0,)},
-        id="sticky: partitions that are gone are nobody's history",
+        id="sticky: partitions that are gone are no member's history",
     ),
     pytest.param(
         "cooperative-sticky",
         [member("m1", owned=(T0, T1), generation=3), member("m2", generation=3)],
         (A, A),
         {"m1": (T0,), "m2": ()},
-        id="cooperative-sticky holds back what another member has to let go first",
+        id="cooperative-sticky holds back what another member has to revoke first",
     ),
     pytest.param(
         "cooperative-sticky",
@@ -128,7 +128,7 @@ ANSWERS = [
         [member("m1", rack="b", owned=(T0,), generation=3), member("m2", rack="a", owned=(T1,), generation=3)],
         (A, B),
         {"m1": (), "m2": ()},
-        id="cooperative-sticky: a swap for locality begins with letting go",
+        id="cooperative-sticky: a swap for locality begins with a revocation",
     ),
     pytest.param(
         "optimal",
@@ -162,7 +162,7 @@ ANSWERS = [
         ],
         (A, A),
         {"m1": (T1,), "m2": (T0,)},
-        id="optimal gives at once what an eager member has let go",
+        id="optimal gives at once what an eager member has revoked",
     ),
     pytest.param(
         "optimal",
@@ -183,7 +183,7 @@ ANSWERS = [
         [member("m1", owned=(T0, T1), generation=3), member("m2", owned=(T1,), generation=3)],
         (A, A),
         {"m1": (T0,), "m2": ()},
-        id="optimal: what two members claim to hold is nobody's until both have let go",
+        id="optimal: what two members claim to hold has no owner until both have revoked it",
     ),
     pytest.param(
         "optimal", [member("m1"), member("m2", topics=())], (A, A), {"m1": (T0, T1), "m2": ()}, id="no topics"
@@ -230,7 +230,7 @@ def test_where_kafkas_leader_throws_the_group_still_gets_its_partitions() -> Non
     ]
     led = assign("cooperative-sticky", members, {"t": (A, A), "u": (A,)})
     assert [warning for warning in led.warnings if "the optimum is used" in warning and "Kafka throws" in warning]
-    # Nothing that another member holds is given away; the rest comes when they have let go.
+    # Nothing that another member holds is given away; the rest comes when they have revoked it.
     assert dict(led.assignment) == {"m1": (), "m2": (), "m3": (T0,)}
     members = [member("m1", topics=("u",)), member("m2"), member("m3", owned=(T0,), generation=3)]
     led = assign("cooperative-sticky", members, {"t": (A, A), "u": (A,)}, led.max_generation)

@@ -54,7 +54,7 @@ class Mixed(NamedTuple):
 def most(case: Mixed) -> int:
     """The most that the protocol may leave across racks, of six partitions on two racks each.
 
-    Kafka's sticky assignors look for local readers only for partitions that nobody keeps, so members that join one
+    Kafka's sticky assignors look for local readers only for partitions that no member keeps, so members that join one
     after the other may leave one behind. The rack of a Java member is hidden from a leader of aiokafka.
     """
     if case.members[0][0] == "aiokafka" and "java" in dict(case.members):

@@ -25,12 +25,12 @@ PLACED = {"t": [(1, 2), (3, 9), (4,)], "u": [(2,)]}
 RACKS: dict[int, str | None] = {1: "a", 2: "b", 3: "c", 4: None}
 
 LETS_GO = [
-    pytest.param(("range",), RebalanceProtocol.EAGER, id="range lets go of everything"),
-    pytest.param(("sticky",), RebalanceProtocol.EAGER, id="sticky lets go of everything"),
+    pytest.param(("range",), RebalanceProtocol.EAGER, id="range revokes everything"),
+    pytest.param(("sticky",), RebalanceProtocol.EAGER, id="sticky revokes everything"),
     pytest.param(("cooperative-sticky",), RebalanceProtocol.COOPERATIVE, id="cooperative-sticky keeps what stays"),
     pytest.param(("optimal",), RebalanceProtocol.COOPERATIVE, id="optimal keeps what stays"),
     pytest.param(("optimal", "cooperative-sticky"), RebalanceProtocol.COOPERATIVE, id="both keep what stays"),
-    pytest.param(("optimal", "range"), RebalanceProtocol.EAGER, id="optimal beside range lets go of everything"),
+    pytest.param(("optimal", "range"), RebalanceProtocol.EAGER, id="optimal beside range revokes everything"),
     pytest.param(
         ("cooperative-sticky", "range"), RebalanceProtocol.EAGER, id="as for Java's first roll away from range"
     ),

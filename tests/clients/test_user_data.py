@@ -1,4 +1,4 @@
-"""What members tell their leader: byte for byte, round trips, and bytes that somebody else sent."""
+"""User data of members for their leader: byte for byte, round trips, and foreign bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ USER_DATA = [
         FULL,
         f"{NOTE} 00 ffffffff 00027231 000169 {NONE_OWNED}",
         RackwiseUserData(rack="r1", instance_id="i"),
-        id="range repeats rack and instance id, and owns nothing because everything was let go",
+        id="range repeats rack and instance id, and owns nothing because everything was revoked",
     ),
     pytest.param(
         "sticky",
@@ -142,7 +142,7 @@ SUBSCRIPTIONS = [
         RackwiseUserData(rack=None, owned=(IN_1,), generation=None),
         b"",
         "0003 00000002 0002696e 00036f7574 00000000 00000000 ffffffff ffff",
-        id="topics in order and once; what was let go is not owned; no generation, no rack",
+        id="topics in order and once; what was revoked is not owned; no generation, no rack",
     ),
 ]
 

@@ -63,7 +63,7 @@ def admin(bootstrap_servers: str, **settings: Any) -> AdminClient:
 
 
 def known_broker_count(client: AdminClient) -> int | None:
-    """How many brokers a client is told; None while it gets no answer, as right after it was told of none."""
+    """Number of brokers in a client's metadata; None while it gets no answer, as right after an empty one."""
     try:
         return len(client.list_topics(timeout=5).brokers)
     except KafkaException:

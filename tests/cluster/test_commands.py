@@ -138,7 +138,7 @@ def test_the_proxy_of_a_detached_cluster_records_and_can_be_harmed(running: Any,
     assert "all brokers: no-brokers" in run("fault", "no-brokers").stderr
     assert eventually(lambda: known_broker_count(client) == 0)
     assert "broker 1: pass" in run("fault", "pass", "1").stderr
-    # A client that was told of no broker may give up its only one for minutes: a new one is asked.
+    # A client whose metadata named no broker may give up its only one for minutes: a new one is asked.
     assert eventually(lambda: known_broker_count(admin(running["proxied_bootstrap_servers"])) == 1)
 
 

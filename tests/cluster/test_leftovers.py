@@ -27,7 +27,7 @@ from testbed.cluster.spec import ClusterSecurity, ClusterSpec
 
 Start = Callable[..., ProcessId]
 ENDED = ProcessId(pid=os.getpid(), create_time=1.0)
-"""A process of long ago whose pid somebody else has now: this very test."""
+"""A process of long ago whose pid another process has now: this very test."""
 
 
 @pytest.fixture(autouse=True)

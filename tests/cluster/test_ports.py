@@ -37,7 +37,7 @@ def test_two_holders_never_share_a_port() -> None:
         assert not set(one.ports) & set(other.ports)
 
 
-@pytest.mark.skipif(platform.system() != "Linux", reason="elsewhere a port can only be let go")
+@pytest.mark.skipif(platform.system() != "Linux", reason="elsewhere a port can only be closed")
 def test_a_lent_port_takes_a_server_again_and_again_but_nobody_who_only_looks_for_a_port() -> None:
     with ports.hold_ports(1) as held:
         held.lend()

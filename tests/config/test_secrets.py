@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 
 from agent.daemon.limits_from_settings import to_leadership_plan, to_limits, to_scope
 from agent.errors import ConfigError, error_lines
-from agent.load_settings import load_checked_settings
+from agent.process import load_checked_settings
 from agent.telemetry.events import LimitsData
 from agent.telemetry.looks import limits_data
 from agent.values.typed_json import to_json
@@ -105,7 +105,7 @@ NAMES_OF_KAFKA = {
     "groups.one.topology.no_changelog_subtopologies", "groups.one.topology.changelogs.0",
     "groups.one.client.software.name", "groups.one.task.assignor.class",
 }  # fmt: skip
-"""Names of topics, groups, racks and classes are part of what was decided by, and are told whole with each look."""
+"""Names of topics, groups, racks and classes are part of the basis of decisions, and are whole in each look."""
 UNUSED = {f"{of}.ssl.{store}.password" for of in ("kafka", "execute.kafka") for store in ("truststore", "keystore")}
 """Passwords that are dropped where no store is given."""
 NEEDED = {

@@ -44,7 +44,7 @@ def mistakes(*assignments: str, **sources: object) -> list[str]:
                 "acceptable.recovery.lag: -1 is out of range; Kafka accepts at least 0",
                 "num.standby.replicas: -1 is out of range; Kafka accepts at least 0",
             ],
-            id="lags and standbys are never negative, and both mistakes are told at once",
+            id="lags and standbys are never negative, and both mistakes are reported at once",
         ),
         pytest.param(
             ["groups.my.app.max.warmup.replicas=0"],

@@ -7,22 +7,21 @@ from pathlib import Path
 import pytest
 import structlog
 
-from agent.daemon.start import _warn_of_clear_text, witness_keys
+from agent.act.own_files import command_witness, witness_keys
+from agent.daemon.start import _warn_of_clear_text
 from agent.journal.record_trust import JournalKey
 from config.http_settings import HttpSettings
-from config.load import load_settings
 
 
 def test_agents_vouch_with_the_journals_key_else_with_one_of_the_process(tmp_path: Path) -> None:
     file = tmp_path / "journal.key"
     file.touch(0o600)
     file.write_text("the new key of the executors\nthe former key of the executors\n")
-    given = [f"execute.journal_key_file={file}"]
-    keys = witness_keys(load_settings(assignments=given, environ={}).settings)
+    keys = witness_keys(str(file))
     assert keys == (JournalKey(b"the new key of the executors"), JournalKey(b"the former key of the executors"))
-    (own,) = witness_keys(load_settings(environ={}).settings)
+    (own,) = witness_keys(None)
     assert len(own.secret) == 32
-    assert witness_keys(load_settings(environ={}).settings) == (own,), "the desk and the leader have the same one"
+    assert command_witness("rw-1", None).keys == (own,), "the desk and the leader have the same one"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Assignments of members as bytes, and one assignment read alone: what leaders write and the agent only reads.
 
-As in `agent.decode.encode`, ``decode(encode(value)) == value`` for every value that its version can carry, and arrays
-are written in the order of the value.
+As in `agent.execute.rebalance.probe_bytes`, ``decode(encode(value)) == value`` for every value that its version can
+carry, and arrays are written in the order of the value.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from struct import pack
 from agent.decode.assignment_info import NEVER
 from agent.decode.consumer_protocol import read_assignment
 from agent.decode.decode_context import DecodeContext
-from agent.decode.encode import array, named_topology, nullable, partition_array, plain_task
 from agent.decode.values import Assignment, HostPartitions, StreamsAssignment, Undecodable, UndecodableFieldError
+from agent.execute.rebalance.probe_bytes import array, named_topology, nullable, partition_array, plain_task
 from assignors.problem import TaskId, TopicPartition
 
 

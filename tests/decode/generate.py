@@ -10,7 +10,6 @@ from uuid import UUID
 
 from agent.decode.assignment_info import decode_assignment_info
 from agent.decode.consumer_protocol import decode_cooperative_sticky, decode_sticky, decode_subscription
-from agent.decode.encode import encode_sticky, encode_subscription, encode_subscription_info
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import (
     RUNNING_ACTIVE,
@@ -23,6 +22,7 @@ from agent.decode.values import (
     StreamsSubscriptionHeader,
     Subscription,
 )
+from agent.execute.rebalance.probe_bytes import encode_sticky, encode_subscription, encode_subscription_info
 from assignors.problem import TaskId, TopicPartition
 from tests.decode.assignments import decode_assignment, encode_assignment, encode_assignment_info
 

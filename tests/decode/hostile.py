@@ -1,4 +1,4 @@
-"""Bytes that somebody may store as a member's metadata or assignment to do harm, by what is wrong with them.
+"""Bytes that a client may store as a member's metadata or assignment to do harm, by what is wrong with them.
 
 Each is below the broker's own limits, so that a raw client can store it on a live cluster as well. None of them can be
 read as what it is stored as: ``HOSTILE_SUBSCRIPTIONS`` in a group of any protocol, ``HOSTILE_USER_DATA`` inside a whole
@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from random import Random
 from struct import pack
 
-from agent.decode.encode import encode_subscription, encode_subscription_info
 from agent.decode.values import Assignment, StreamsSubscription, Subscription
+from agent.execute.rebalance.probe_bytes import encode_subscription, encode_subscription_info
 from assignors.problem import TaskId, TopicPartition
 from tests.decode.assignments import encode_assignment
 

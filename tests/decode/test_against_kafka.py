@@ -21,7 +21,6 @@ from typing import Any
 
 import pytest
 
-from agent.decode.encode import encode_subscription, encode_subscription_info
 from agent.decode.values import (
     Assignment,
     StickyUserData,
@@ -32,6 +31,7 @@ from agent.decode.values import (
     Undecodable,
     UndecodableReason,
 )
+from agent.execute.rebalance.probe_bytes import encode_subscription, encode_subscription_info
 from assignors.problem import TopicPartition
 from tests.decode.generate import LAYOUTS, Layout, mutated
 from tests.decode.oracle import Oracle, kafka_oracle

@@ -1,4 +1,4 @@
-"""Bytes meant to do harm: they are named, cost little time and memory, and hide nobody else."""
+"""Bytes meant to do harm: they are named, cost little time and memory, and hide no other member."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pytest
 from agent.decode.assignment_info import decode_assignment_info
 from agent.decode.consumer_protocol import decode_subscription
 from agent.decode.decode_context import BOUNDS, NUMBER, DecodeBudget, DecodeBudgetError, DecodeContext, DecodeLimits
-from agent.decode.encode import encode_subscription
 from agent.decode.members import decode_members
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import Assignment, Subscription, Undecodable, UndecodableReason
+from agent.execute.rebalance.probe_bytes import encode_subscription
 from agent.values.memo import Memo
 from agent.values.observation import RawClassicGroup
 from assignors.problem import TopicPartition

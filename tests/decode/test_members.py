@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.decode.encode import encode_sticky, encode_subscription, encode_subscription_info
 from agent.decode.members import decode_members
 from agent.decode.values import (
     Assignment,
@@ -23,6 +22,7 @@ from agent.decode.values import (
     Undecodable,
     UndecodableReason,
 )
+from agent.execute.rebalance.probe_bytes import encode_sticky, encode_subscription, encode_subscription_info
 from agent.values.memo import Memo
 from agent.values.observation import Observation, RawBroker, RawClassicGroup, RawMember, RawTopic
 from assignors.problem import TaskId, TopicPartition

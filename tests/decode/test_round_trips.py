@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from agent.decode.assignment_info import decode_assignment_info
 from agent.decode.consumer_protocol import decode_subscription
 from agent.decode.decode_context import DecodeContext
-from agent.decode.encode import encode_subscription
 from agent.decode.values import (
     Assignment,
     HostPartitions,
@@ -26,6 +25,7 @@ from agent.decode.values import (
     from_modified_utf8,
     from_utf16,
 )
+from agent.execute.rebalance.probe_bytes import encode_subscription
 from assignors.problem import TaskId, TopicPartition
 from tests.decode.assignments import decode_assignment, encode_assignment, encode_assignment_info, to_modified_utf8
 from tests.decode.generate import LAYOUTS, Layout, mutated

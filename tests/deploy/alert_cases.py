@@ -256,7 +256,7 @@ _READS = {"group": "billing", "measure": "read-local", "unit": "bytes_per_s"}
 
 COST = (
     risen("RackwiseCrossRackCostRisen", _USD, "10", "20", "14")._replace(
-        further=(Scenario(series(_USD, "1x1499 4x300", **CONSUME), (), (1_700,)),)  # three dollars more call nobody
+        further=(Scenario(series(_USD, "1x1499 4x300", **CONSUME), (), (1_700,)),)  # three dollars more page no one
     ),
     risen("RackwiseCrossRackBytesRisen", _BYTES, "10000000", "20000000", "14000000")._replace(
         further=(  # with a price the cost alone speaks

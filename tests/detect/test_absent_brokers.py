@@ -7,12 +7,13 @@ import copy
 import pytest
 
 from agent.explain.explain import explain
-from agent.memory.codec import after_restart, memory_from_json, memory_to_json
+from agent.memory.codec import memory_from_json, memory_to_json
 from agent.plan.make import make_plan
 from agent.propose.make import propose
 from agent.values.finding import FindingReason as Reason
 from agent.values.finding import FindingSeverity
 from agent.values.limits import Limits, RackLimits
+from agent.values.memory import after_restart
 from agent.values.number_format import lasted
 from agent.values.observation import ObservationPart
 from agent.values.plan import Plan, Unplanned

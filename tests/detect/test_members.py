@@ -127,7 +127,7 @@ def test_subscription_too_old(version: int, found: bool) -> None:
             ),
             "application g runs mixed versions (its members' metadata has versions 11 and 12), "
             "so rack-aware assignment may be off until the roll ends",
-            id="one member is newer than anybody can read",
+            id="one member is newer than every decoder",
         ),
     ],
 )

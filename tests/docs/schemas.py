@@ -27,9 +27,10 @@ from agent.telemetry import weights
 from agent.telemetry.derived import DERIVED_SHAPES
 from agent.telemetry.events import INPUT_SHAPES, VERSION, EventKind, FragmentData, LimitsData, TelemetryEvent
 from agent.telemetry.limits_names import recorded_names
-from agent.telemetry.proposal_records import LIFE_SCHEMA, LifecycleStep
+from agent.telemetry.proposal_records import LIFE_SCHEMA
 from agent.values.limits import Limits
 from agent.values.proposal import SCHEMA_ID as PROPOSAL_ID
+from agent.values.proposal import LifecycleStep
 from agent.values.reassignment import ReassignmentPlan
 from assignors.problem import TopicPartition
 

@@ -246,7 +246,7 @@ class _Reader(ast.NodeVisitor):
                 self.visit(statement)
 
     def _annotation(self, node: ast.expr | None) -> None:
-        """Only what stands in calls: ``Annotated[str, typer.Option(help=...)]``."""
+        """Only text in calls: ``Annotated[str, typer.Option(help=...)]``."""
         for call in (one for one in ast.walk(node) if isinstance(one, ast.Call)) if node is not None else ():
             for keyword in call.keywords:
                 self.visit(keyword.value)

@@ -16,7 +16,7 @@ NOUNS = (
     "names", "reassignments", "times", "hours", "days", "minutes", "rows", "files", "settings", "patterns", "triggers",
     "pairs",
 )  # fmt: skip
-# assignors/ is told apart: it knows nothing of the project, and what it says is of files that hold many of everything.
+# assignors/ is apart: it knows nothing of the project, and what it says is of files that hold many of everything.
 NOT_READ = ("assignors.",)
 # A count that is never one there, or a noun that is no plural of that number.
 FINE = frozenset(
@@ -61,7 +61,7 @@ FINE = frozenset(
             "here up to {}: a longer one would slow the agent's own looks."
         ),
         "agent.act.journal.topic_checks: {} has {} partitions, and only partition 0 counts",
-        "agent.load_settings: {} settings cannot be used",  # of one its own sentence is told
+        "agent.process: {} settings cannot be used",  # one mistake has its own sentence
         "agent.execute.reassign.executor_view: {} has replicas {}, not {} as when the move was decided",
         "agent.act.journal.journal_topic: it has {} partitions, and the journal needs exactly one",
         "agent.execute.commands.command_context: {} moves at once are more than execute.max_moves_per_cluster ({})",

@@ -47,11 +47,11 @@ class Witness:
         rates = [(LEADER_RATE, broker) for broker in before] + [(FOLLOWER_RATE, self._run.target)]
         entries = [(LEADER_REPLICAS, broker) for broker in before] + [(FOLLOWER_REPLICAS, self._run.target)]
         for key, broker in rates:
-            throttle = read.seen[ThrottleResource(broker=broker), key]
+            throttle = read.settings[ThrottleResource(broker=broker), key]
             if throttle.own is None and throttle.default is None:
                 yield f"{key} of {broker}"
         for key, broker in entries:
-            own = read.seen[ThrottleResource(topic=row.id.topic), key].own or ""
+            own = read.settings[ThrottleResource(topic=row.id.topic), key].own or ""
             if f"{number}:{broker}" not in own.split(","):
                 yield f"{number}:{broker} in {key}"
 

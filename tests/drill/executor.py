@@ -38,7 +38,7 @@ from agent.guard.execute_checks import may_begin
 from agent.guard.guard_context import GuardJournal
 from agent.journal.commands import CommandVerb, OperatorCommand, answer_to, command_to_json
 from agent.journal.leader import LeaderEntry, corrections, in_past
-from agent.stopping import StopSignal
+from agent.process import StopSignal
 from agent.values.clock import Clock, ClockReading, system_clock
 from agent.values.journal import JournalWrite
 from agent.values.limits import AgentMode, ExecuteLimits, Limits

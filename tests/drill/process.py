@@ -36,7 +36,7 @@ class Process:
         self._config.update(more)
 
     def start(self, die: str | None = None, times: int = 1, *, holds: bool = False) -> None:
-        """Start it; it dies at that step when one is given, or is held there until it is told to go."""
+        """Start it; it dies at that step when one is given, or is held there until the test releases it."""
         self._starts += 1
         file = self._directory / f"executor-{self._starts}.json"
         file.write_text(json.dumps({**self._config, "die": die, "times": times, "holds": holds}))

@@ -165,7 +165,7 @@ def grown(run: Run) -> None:
 
 
 def foreign_move(run: Run) -> None:
-    """It stands still under a throttle until it is let go; ours waits, and never touches it."""
+    """It stands still under a throttle until that is removed; ours waits, and never touches it."""
     topic, servers = f"{run.name}-theirs", run.cluster.bootstrap_servers
     one, two = run.stay
     topic_with(servers, topic, [[one, two]], mb=3)
@@ -210,7 +210,7 @@ def default_throttle(run: Run) -> None:
         run.clocks.harm_over()
         run.wait_over()
         read = run.hand.describe_throttles([], [run.target], DEADLINE_MS)
-        assert {throttle.default for throttle in read.seen.values()} == {"4000000"}, "the default is as it was"
+        assert {throttle.default for throttle in read.settings.values()} == {"4000000"}, "the default is as it was"
     finally:
         kafka_tool(run.cluster, CONFIGS, *everywhere, "--delete-config", ",".join(keys))
 

@@ -46,7 +46,7 @@ def commanded(run: Run, word: str, name: str | None = None) -> str:
 
 
 def put(file: Path, text: str) -> None:
-    """In one piece, whoever reads it meanwhile."""
+    """In one piece, for a reader at the same time too."""
     file.with_suffix(".new").write_text(text)
     file.with_suffix(".new").replace(file)
 

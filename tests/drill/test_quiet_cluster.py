@@ -85,7 +85,7 @@ def test_nothing_is_triggered_or_moved_while_nothing_changes(
     new = set(after.acts) - set(before.acts)
     assert not new, "\n".join([*sorted(new), *(str(one["sentence"]) for one in agent.events("cycle")[-looks:])])
     assert (after.acts, after.replicas) == (before.acts, before.replicas)
-    # A member that was too busy to send its heartbeat makes its group rebalance; that is nobody's act.
+    # A member that was too busy to send its heartbeat makes its group rebalance; that is no act of rackwise.
     by_themselves = sorted(name for name in before.groups if after.groups.get(name) != before.groups[name])
     print(f"{QUIET_S} s, {looks} cycles, {len(before.groups)} groups: 0 triggers, 0 moves; by itself: {by_themselves}")
 

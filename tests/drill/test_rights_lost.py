@@ -30,7 +30,7 @@ LOST_S = 6.0
 
 
 class Loss(NamedTuple):
-    """A right that is lost, and how its loss is told."""
+    """A right that is lost, and how its loss is reported."""
 
     name: str
     right: Right

@@ -1,4 +1,4 @@
-"""What brokers are told of who asks, recorded in front of them: an agent that acts, and each thing said to it."""
+"""Client ids that brokers get, recorded in front of them: an agent that acts, and each thing said to it."""
 
 from __future__ import annotations
 

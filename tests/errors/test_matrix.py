@@ -53,7 +53,7 @@ def missing(path: Path) -> Path:
 
 
 def unreadable(_path: Path) -> Path:
-    return Path("/proc/self/mem")  # may be opened, and fails when it is read, whoever asks
+    return Path("/proc/self/mem")  # may be opened, and fails when it is read, for root too
 
 
 def of_another_shape(path: Path) -> Path:

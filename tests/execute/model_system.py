@@ -83,7 +83,7 @@ class Left(NamedTuple):
     deletions: int = 0
     min_isr: int = 0
     delays: int = 0
-    """Time passes although somebody has something to do."""
+    """Time passes although an actor has something to do."""
     words: tuple[PlanCommand, ...] = ()
     """Sorted; one that is there twice may be said twice."""
     unread: int = 0

@@ -114,7 +114,7 @@ UNPROVEN = [
     pytest.param(
         wish(CommandVerb.APPROVE, by=CommandSigner("eve", ANN)),
         "'eve' is not in approve.people",
-        id="nobody who is known",
+        id="an unknown person",
     ),
     pytest.param(
         wish(CommandVerb.APPROVE, by=CommandSigner("ann", BOB)),

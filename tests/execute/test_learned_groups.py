@@ -48,7 +48,7 @@ def looks(*worlds: Builder, memory: Memory | None = None) -> LearnedGroup | None
 @pytest.mark.parametrize(
     ("worlds", "came_ms", "went_ms"),
     [
-        pytest.param([a_group("m1", "m2")], None, None, id="the first look knows nobody who came"),
+        pytest.param([a_group("m1", "m2")], None, None, id="the first look knows no newcomer"),
         pytest.param([a_group("m1"), a_group("m1", "m2")], NOW_MS + 1, None, id="one came"),
         pytest.param([a_group("m1", "m2"), a_group("m1")], None, NOW_MS + 1, id="one went"),
         pytest.param([a_group("m1"), a_group("m2")], NOW_MS + 1, NOW_MS + 1, id="one went and one came"),

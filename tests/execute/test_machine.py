@@ -240,7 +240,7 @@ def test_a_new_leader_adopts_what_moves_and_closes_nothing_before_late_requests_
     ("failed", "ends"),
     [
         pytest.param(
-            ClusterRead(None, silent=True), False, id="nobody answered, so the time without a controller is none"
+            ClusterRead(None, silent=True), False, id="no broker answered, so the time without a controller is none"
         ),
         pytest.param(ClusterRead(None), True, id="brokers that contradict each other for a moment prove nothing"),
     ],

@@ -88,7 +88,7 @@ def blind(seen: ClusterView, *, unread: frozenset[ThrottleResource] = frozenset(
     ],
 )
 def test_what_is_not_read_between_the_announcement_and_the_request_is_not_taken_for_well(hidden, why):
-    """The answer to the throttle lists is lost as well: they are not set, and nobody may say that they are."""
+    """The answer to the throttle lists is lost as well: they are not set, and no sentence may say that they are."""
     lost = [TOPIC_T]
 
     def loses(cluster, asked):

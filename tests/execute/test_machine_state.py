@@ -44,7 +44,7 @@ def sent(*rests: PlanBackoff) -> MachineState:
 
 
 def rested(times: int, plan: str = "p") -> tuple[PlanBackoff, ...]:
-    """A plan that may be asked for again, after it was told so often not now."""
+    """A plan that may be asked for again, after it was answered so often "not now"."""
     return (PlanBackoff(plan, 0, times, "w"),)
 
 

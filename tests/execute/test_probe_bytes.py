@@ -8,9 +8,14 @@ from random import Random
 
 import pytest
 
-from agent.decode.encode import encode_sticky, encode_subscription, encode_subscription_info
 from agent.decode.values import StickyUserData, StreamsSubscription, Subscription
-from agent.execute.rebalance.probe_bytes import ProbeRefusal, probe_bytes
+from agent.execute.rebalance.probe_bytes import (
+    ProbeRefusal,
+    encode_sticky,
+    encode_subscription,
+    encode_subscription_info,
+    probe_bytes,
+)
 from agent.values.observation import RawClassicGroup, RawMember
 from tests.decode import generate
 from tests.decode.oracle import Oracle, kafka_oracle

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent.decode.consumer_protocol import decode_subscription
-from agent.decode.encode import encode_sticky, encode_subscription
 from agent.decode.values import StickyUserData, Subscription
-from agent.execute.rebalance.probe_bytes import probe_bytes
+from agent.execute.rebalance.probe_bytes import encode_sticky, encode_subscription, probe_bytes
 from agent.values.observation import RawClassicGroup, RawMember
 from assignors.problem import TopicPartition
 

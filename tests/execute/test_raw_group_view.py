@@ -1,11 +1,11 @@
-"""What a description of a group shows to whoever asks it to rebalance."""
+"""A description of a group, as the trigger reads it."""
 
 from __future__ import annotations
 
 import pytest
 
-from agent.decode.encode import encode_subscription
 from agent.decode.values import Subscription
+from agent.execute.rebalance.probe_bytes import encode_subscription
 from agent.execute.rebalance.trigger_judgement import raw_group_view
 from agent.values.observation import RawClassicGroup, RawMember
 from agent.values.snapshot import GroupKind

@@ -172,9 +172,9 @@ IMPROVES, PROMOTES = ProposalReason.REBALANCE_IMPROVES, ProposalReason.WARMUP_PR
 @pytest.mark.parametrize(
     ("came_s", "went_s", "reason", "held_s"),
     [
-        pytest.param(None, None, IMPROVES, None, id="nobody came or went"),
+        pytest.param(None, None, IMPROVES, None, id="no member came or went"),
         pytest.param(20, None, IMPROVES, 280, id="a member joined 20 s ago"),
-        pytest.param(None, 20, IMPROVES, 280, id="somebody went 20 s ago"),
+        pytest.param(None, 20, IMPROVES, 280, id="a member left 20 s ago"),
         pytest.param(20, None, PROMOTES, None, id="a member joined, as before every promotion"),
         pytest.param(None, 20, PROMOTES, None, id="an application was scaled in"),
         pytest.param(20, 40, PROMOTES, 260, id="one went and one came: an application is restarted"),

@@ -34,7 +34,7 @@ def grown(view: JournalState, *writes: JournalWrite, now_ms: int) -> JournalStat
 
 
 def heard(view: JournalState, *wishes: InboxEntry, now_ms: int = NOW_MS) -> JournalState:
-    """The journal once these are answered, and the executor has written down what it was told."""
+    """The journal once these are answered, and the executor has written the commands down."""
     result = apply_commands(wishes, view, STANDING, LIMITS, now_ms, people=PEOPLE)
     view = grown(view, *result.writes, now_ms=now_ms)
     for word in result.words:

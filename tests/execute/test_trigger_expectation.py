@@ -97,7 +97,7 @@ def entry(**changes: object) -> TriggerEntry:
         pytest.param(a_group("t-0", "t-1", "t-2"), TriggerVerdict.OVERTAKEN, 2, id="a member joined"),
         pytest.param(a_group("t-0 t-1"), TriggerVerdict.OVERTAKEN, 2, id="a member left"),
         pytest.param(
-            a_group("t-0", "t-1", "t-2", generation=None), TriggerVerdict.OVERTAKEN, None, id="no generation is told"
+            a_group("t-0", "t-1", "t-2", generation=None), TriggerVerdict.OVERTAKEN, None, id="no generation is known"
         ),
         pytest.param(a_group("t-0", "t-1", generation=None), TriggerVerdict.AS_PREDICTED, None, id="nor of the same"),
         pytest.param(a_group("t-0", ""), None, None, id="an item is still being handed over"),

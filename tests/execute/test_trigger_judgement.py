@@ -214,7 +214,7 @@ GONE = a_cluster()
     "now",
     [
         pytest.param(a_group("t-0", "t-1 t-2"), id="no new generation yet"),
-        pytest.param(a_group("", "t-1 t-2", generation=5), id="a partition is with nobody between two rounds"),
+        pytest.param(a_group("", "t-1 t-2", generation=5), id="a partition has no owner between two rounds"),
         pytest.param(a_group("t-0", "t-1 t-2", generation=5, state="PreparingRebalance"), id="it rebalances again"),
         pytest.param(a_group("t-0", "t-1 t-2", generation=5, hidden=True), id="its members are hidden"),
         pytest.param(GONE, id="the group is not shown"),
@@ -230,10 +230,10 @@ def test_what_is_not_over_yet_is_not_judged(now: Builder) -> None:
         pytest.param(BEFORE, PATIENCE_MS / SECOND, TriggerVerdict.NO_REBALANCE, "no new generation",
                      id="no new generation within a minute"),
         pytest.param(a_group("", "t-1 t-2", generation=5), JUDGE_WITHIN_MS / SECOND, TriggerVerdict.CANNOT_TELL,
-                     "within 10 min", id="a partition stays with nobody"),
+                     "within 10 min", id="a partition stays without an owner"),
         pytest.param(GONE, JUDGE_WITHIN_MS / SECOND, TriggerVerdict.CANNOT_TELL, "within 10 min", id="gone for good"),
         pytest.param(a_group("t-0", "t-1", m3="t-2", generation=5), 10, TriggerVerdict.OVERTAKEN, "joined or left",
-                     id="somebody joined meanwhile"),
+                     id="a member joined meanwhile"),
     ],
 )  # fmt: skip
 def test_every_trigger_is_closed_in_the_end(now: Builder, after_s: float, found: TriggerVerdict, says: str) -> None:

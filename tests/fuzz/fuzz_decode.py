@@ -25,7 +25,6 @@ import atheris
 with atheris.instrument_imports(include=["agent.decode"]):
     from agent.decode.assignment_info import decode_assignment_info
     from agent.decode.consumer_protocol import decode_cooperative_sticky, decode_sticky, decode_subscription
-    from agent.decode.encode import encode_sticky, encode_subscription, encode_subscription_info
     from agent.decode.members import decode_members
     from agent.decode.subscription_info import decode_subscription_info
     from agent.decode.values import (
@@ -38,6 +37,7 @@ with atheris.instrument_imports(include=["agent.decode"]):
         Subscription,
         Undecodable,
     )
+    from agent.execute.rebalance.probe_bytes import encode_sticky, encode_subscription, encode_subscription_info
     from tests.decode.assignments import decode_assignment, encode_assignment, encode_assignment_info
 
 from agent.values.observation import Observation, RawClassicGroup, RawMember

@@ -17,7 +17,7 @@ HOSTILE: tuple[Any, ...] = (
     float("inf"), float("nan"), "", "\0", "\ud800", "\udfff\ud800", "9" * 400, "x" * 2_000, "é😀\u2028", "[", [], {},
     [[]], [None], {"": None}, {"a": {"a": {"a": []}}}, ["t", 0], [0, 0], "t-0", "p-1", "__class__", -(10**400),
 )  # fmt: skip
-"""What stands for a value in a JSON document that somebody made up."""
+"""Values of a made-up JSON document."""
 
 
 def mutated(r: Random, seeds: tuple[bytes, ...]) -> bytes:

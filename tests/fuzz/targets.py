@@ -25,7 +25,7 @@ from agent.journal import plan_entries
 from agent.journal.approvals import plan_hash
 from agent.journal.codec import UnreadableEntryError, entry_of, to_bytes
 from agent.journal.commands import CommandVerb, OperatorCommand, command_to_json
-from agent.memory.codec import UnreadableMemoryError, after_restart, memory_from_json, memory_to_json
+from agent.memory.codec import UnreadableMemoryError, memory_from_json, memory_to_json
 from agent.observe.cluster_listing import _Unusable, parse_application_lags
 from agent.observe.locators.question import TableForm
 from agent.observe.locators.table import read_table
@@ -41,7 +41,7 @@ from agent.telemetry.weights import to_records
 from agent.values.cycle import figures_rest_on
 from agent.values.journal import Entry, JournalWrite
 from agent.values.limits import Limits
-from agent.values.memory import Memory
+from agent.values.memory import Memory, after_restart
 from agent.values.observation import Observation, RawMember
 from agent.values.proposal import Proposal
 from agent.values.reassignment import Batch, PartitionEnd, PartitionEndReason, ReassignmentPlan

@@ -199,7 +199,7 @@ def test_a_group_that_vanished_with_a_gap_is_unknown_and_without_one_is_stale():
 @pytest.mark.parametrize(
     ("built", "fresh"),
     [
-        pytest.param(shared(), shared().topic("t", (4, 1), (2, 3)), id="somebody reordered the replicas"),
+        pytest.param(shared(), shared().topic("t", (4, 1), (2, 3)), id="another tool reordered the replicas"),
         pytest.param(shared(), shared().topic("t", (1, 4), (2, 3), topic_id="new"), id="the topic was made anew"),
         pytest.param(shared(), shared().broker(4, "b"), id="a broker it names is in another rack"),
         pytest.param(

@@ -31,6 +31,6 @@ def eye(scene_settings: Settings) -> Iterator[WatchingAgent]:
 
 @pytest.fixture(scope="session")
 def still(demo_cluster: EmbeddedCluster, work: ClusterWorkload) -> Cycle:
-    """One cycle on the scene while nobody changes it."""
+    """One cycle on the scene while it does not change."""
     with WatchingAgent(demo_settings(demo_cluster, work).settings) as opened:
         return opened.look(planning=True)

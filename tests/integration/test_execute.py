@@ -68,7 +68,7 @@ class Story:
             return [row.replicas for row in topic.partitions]
 
     def throttles(self) -> Mapping[str, Mapping[str, str]]:
-        """Resource -> throttle settings that somebody set."""
+        """Resource -> throttle settings that are set."""
         admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers})
         resources = [ConfigResource("broker", str(one)) for one in RACKS] + [ConfigResource("topic", TOPIC)]
         asked = [answer for one in resources for answer in admin.describe_configs([one]).values()]

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.drill  # groups that hang a coordinator: not beside the
 READABLE = {
     "metadata of version 32767",  # a newer version is read as the newest one that is known
     "good metadata, then a quarter of a megabyte of noise",
-    # User data of an assignor that is not Kafka's Streams is nobody's to read.
+    # User data of an assignor that is not Kafka's Streams is not decoded.
     "Streams user data of version 99",
     "Streams user data with two thousand million tasks",
     "Streams assignment info that ends early",

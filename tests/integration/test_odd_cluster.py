@@ -134,7 +134,7 @@ def properties(cluster: EmbeddedCluster, user: str, directory: Path, **changed: 
 
 
 def another_authority(cluster: EmbeddedCluster, directory: Path) -> str:
-    """A certificate of somebody else."""
+    """A certificate of another owner."""
     file, keytool = directory / "other.pem", cluster.jars.java.with_name("keytool")
     store = ("-keystore", str(directory / "other.p12"), "-storepass", "changeit", "-alias", "other")
     for command in (

@@ -122,7 +122,7 @@ def loads(reads: Reads) -> list[int]:
 
 
 def elsewhere(predicted: Reads, got: Reads) -> int:
-    """Partitions that somebody else got than was predicted."""
+    """Partitions that another member got than was predicted."""
     return sum(len(set(held) - set(predicted.get(name, ()))) for name, held in got.items())
 
 
@@ -181,7 +181,7 @@ def _balanced_at_the_cost(lab: Lab, eye: WatchingAgent, client: str, strategy: A
     wanted, real = predicted.settled.reads, reads_of(got)
     costs = crossing(got, wanted, lab), crossing(got, real, lab)
     print(
-        f"{client} {group.assignor}: {elsewhere(wanted, real)} of {PARTITIONS} partitions with somebody else than "
+        f"{client} {group.assignor}: {elsewhere(wanted, real)} of {PARTITIONS} partitions with another member than "
         f"Java's assignor gives; crossing {costs[0]} predicted, {costs[1]} got; loads {loads(real)}"
     )
     assert loads(wanted) == loads(real)

@@ -1,6 +1,6 @@
-"""A Streams application grows: what is told of its warm-ups, against the application's own word.
+"""A Streams application grows: its warm-ups as reported, against the application's own figures.
 
-Two eyes look at the same time. One is told the application's endpoint; the other has to estimate, so its ranges are
+Two eyes look at the same time. One has the application's endpoint; the other has to estimate, so its ranges are
 compared with the truth too, and how often they hold is printed.
 """
 
@@ -152,7 +152,7 @@ def test_warm_ups_are_followed_until_they_are_promotable(
             true_ms = truth.first_true_ms(seen.task)
             assert true_ms is not None, f"{seen.task} never caught up"
             # The application may be asked a sample's time later than the look asked it.
-            assert true_ms <= seen.ended_ms + 1000 * SAMPLED_EVERY_S + 200, f"{seen.task} was told too early"
+            assert true_ms <= seen.ended_ms + 1000 * SAMPLED_EVERY_S + 200, f"{seen.task} was reported too early"
     for task in {seen.task for seen in warming}:
         true_ms = truth.first_true_ms(task)
         told_ms = min(seen.ended_ms for seen in with_endpoint if seen.promotable and seen.task == task)
@@ -239,7 +239,7 @@ def seen_of(cycle: Cycle, process_id: str) -> list[Seen]:
 
 
 def report(bound: int, took_s: float, with_endpoint: list[Seen], without: list[Seen], truth: Truth) -> None:
-    """The figures, for whoever reads the test's output."""
+    """The figures, for the test's output."""
     print(f"\nscale-out at {bound} records/s: {took_s:.1f} s until all are promotable")
     for task in sorted({seen.task for seen in with_endpoint}):
         true_ms = truth.first_true_ms(task)

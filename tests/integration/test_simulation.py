@@ -87,6 +87,6 @@ def settled(eye: WatchingAgent, name: str, members: int) -> Reads:
 
 
 def moved(before: Reads, after: Reads) -> int:
-    """Partitions that somebody who stays gave to somebody else."""
+    """Partitions that a staying member gave to another one."""
     owner = {partition: who for who, held in before.items() for partition in held}
     return sum(owner.get(partition, who) != who for who, held in after.items() for partition in held)

@@ -153,7 +153,7 @@ def test_the_commands_of_a_how_to_are_a_shells_and_those_of_rackwise_exist(docum
 
 
 def assert_options(line: str, names: set[str], place: str) -> None:
-    """Each option of a command is one that it has; what stands before the command is the application's own."""
+    """Each option of a command is one that it has; the options before the command are the application's own."""
     line = re.sub(r"^rackwise --agent \S+ ", "rackwise ", line)
     two = " ".join(line.split()[1:3])
     name = two if two in names else two.split()[0]

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.memory.codec import UnreadableMemoryError, after_restart, memory_from_json, memory_to_json
+from agent.memory.codec import UnreadableMemoryError, memory_from_json, memory_to_json
 from agent.memory.remember import MAX_PARTITIONS
 from agent.memory.streams import with_reading
 from agent.values.finding import FindingReason as Reason
-from agent.values.memory import Memory, RackSighting
+from agent.values.memory import Memory, RackSighting, after_restart
 from agent.values.observation import GapCause, ObservationPart
 from agent.values.snapshot import LagSource
 from assignors.problem import TopicPartition

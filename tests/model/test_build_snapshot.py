@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from agent.decode.encode import encode_sticky
 from agent.decode.members import decode_members
 from agent.decode.values import StickyUserData
+from agent.execute.rebalance.probe_bytes import encode_sticky
 from agent.model.build_snapshot import build_snapshot
 from agent.values.limits import Limits
 from agent.values.memo import Memo
@@ -30,7 +30,7 @@ from tests.synthetic_cluster import next_look, synthetic_cluster
         pytest.param([""], Rack(RackState.UNKNOWN, None), id="an empty rack is none"),
         pytest.param(["a", "b"], Rack(RackState.CONFLICTING, None, ("a", "b")), id="two answers that differ"),
         pytest.param(["a", None], Rack(RackState.KNOWN, "a"), id="one answer without"),
-        pytest.param([" a"], Rack(RackState.KNOWN, " a"), id="exactly as it was told"),
+        pytest.param([" a"], Rack(RackState.KNOWN, " a"), id="exactly as the member sent it"),
     ],
 )
 def test_broker_racks(told: list[str | None], rack: Rack) -> None:

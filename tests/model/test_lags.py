@@ -220,7 +220,7 @@ def kip1071(**changes: object) -> list[RawStreamsMember]:
     [
         pytest.param({"0_0": (400_000, END)}, 600_000, False, id="behind"),
         pytest.param({"0_0": (995_000, END)}, 5_000, True, id="caught up"),
-        pytest.param({"0_0": (END + 5, END)}, 0, True, id="beyond the end that was told: never negative"),
+        pytest.param({"0_0": (END + 5, END)}, 0, True, id="beyond the known end: never negative"),
         pytest.param({}, None, None, id="the broker passes none on"),
         pytest.param({"0_0": (-1, END)}, None, None, id="a sentinel"),
     ],

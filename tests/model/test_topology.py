@@ -6,10 +6,10 @@ import pytest
 
 from agent.decode.decode_context import DecodeContext
 from agent.decode.values import Assignment
-from agent.model.topology import NO_CHANGELOG_SEEN, TAKEN_FOR_CHANGELOG
+from agent.model.topology import TAKEN_FOR_CHANGELOG
 from agent.values.limits import Limits, TopologyHint
 from agent.values.observation import GapCause, ObservationPart
-from agent.values.snapshot import StreamsGroup, StreamsTopology, TaskStatefulness
+from agent.values.snapshot import NO_CHANGELOG_SEEN, StreamsGroup, StreamsTopology, TaskStatefulness
 from tests.builders import Answers, Run, an_observation, instance, process_id, streams_member, subtopology, with_group
 from tests.decode.assignments import decode_assignment, encode_assignment
 
@@ -62,7 +62,7 @@ TWO_PLAIN = ONE | {"1_0": "more-0", "1_1": "more-1"}
             {},
             "",
             {"0": (STATE, ("app-store-changelog",))},
-            id="before anybody told sums",
+            id="before any member sent sums",
         ),
         pytest.param(
             ["in", "app-a-changelog", "app-b-changelog"],

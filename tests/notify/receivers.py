@@ -1,4 +1,4 @@
-"""Receivers of messages on 127.0.0.1: an HTTP server that answers as it is told, and a mail server."""
+"""Receivers of messages on 127.0.0.1: an HTTP server with scripted answers, and a mail server."""
 
 from __future__ import annotations
 

@@ -13,9 +13,8 @@ import pytest
 
 from agent.errors import JournalUnavailable
 from agent.loop import CycleStages, run_cycle
-from agent.notify.notification import NotificationEvent, NotifyTarget
+from agent.notify.notification import NotificationEvent, NotifyTarget, OutboxLimits
 from agent.notify.notifier import AgentNotifier, LoopView, NotifierPace
-from agent.notify.outbox import OutboxLimits
 from agent.notify.service import NotifyService
 from agent.values.clock import ClockReading
 from agent.values.cycle import Cycle

@@ -7,11 +7,12 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.notify.notification import EventNotification, NotificationEvent
-from agent.notify.outbox import (
+from agent.notify.notification import (
     FIRST_PAUSE_MS,
     LONGEST_PAUSE_MS,
     MOST_WAITING,
+    EventNotification,
+    NotificationEvent,
     OutboxLimits,
     TargetOutbox,
     accepted,

@@ -1,4 +1,4 @@
-"""Members that store broken bytes, on a real cluster: all are seen as they are, and hide nobody."""
+"""Members that store broken bytes, on a real cluster: all are seen as they are, and hide no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looks at a real cluster of three racks that nobody harms."""
+"""Looks at a real cluster of three racks without faults."""
 
 from __future__ import annotations
 

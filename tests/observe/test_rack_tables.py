@@ -48,7 +48,7 @@ SECRET = "canary-9e2f"
             "yaml",
             "--- &top\nbroker: {1: &r a, 2: !!str no}\nhost: {10.0.2.7: b, 'fd00::1': b}\n"
             "client.id: {orders.eu-1: 010}\ngroup.instance.id: {i 1: a}\n...\n",
-            id="YAML with anchors that nobody uses",
+            id="YAML with unused anchors",
         ),
         pytest.param(
             "properties",

@@ -1,4 +1,4 @@
-"""An unreachable cluster is told from a silent one, and the time is named only for silence."""
+"""An unreachable cluster is distinguished from a silent one, and the time is named only for silence."""
 
 from __future__ import annotations
 

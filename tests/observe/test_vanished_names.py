@@ -54,7 +54,7 @@ def judged(
             Expected((), ("t1",), (DOUBTED,)),
             id="another broker still shows it",
         ),
-        pytest.param(("t1",), {}, True, Expected(), id="one vanished, and nobody could be asked"),
+        pytest.param(("t1",), {}, True, Expected(), id="one vanished, and no broker could be asked"),
         pytest.param(("t1",), {}, False, Expected((), ("t1",)), id="one vanished while a broker was silent"),
         pytest.param(
             ("t1", "t2", "t3"),

@@ -15,7 +15,7 @@ GONE = RawTopic("t", None, False, (), "UNKNOWN_TOPIC_OR_PARTITION")
 
 
 class Wire:
-    """Brokers that do not know a topic; whoever is asked is written down."""
+    """Brokers that do not know a topic; each broker that is asked is written down."""
 
     def __init__(self, brokers: tuple[int, ...], answers: int | None) -> None:
         self.broker_ids = brokers

@@ -15,7 +15,7 @@ from testbed.cluster import ClusterSpec, EmbeddedCluster
 SMALL = {
     **small_batches("local[2]"),
     "spark.default.parallelism": "1",
-    # Nobody skips files here.
+    # No file is skipped here.
     "spark.databricks.delta.stats.collect": "false",
     "spark.databricks.delta.stats.skipping": "false",
 }
@@ -32,7 +32,7 @@ def spark() -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[EmbeddedCluster]:
-    """One broker: nobody here stops it, and topics have one replica."""
+    """One broker: no test stops it, and topics have one replica."""
     with EmbeddedCluster.start(ClusterSpec(racks=("a",)), on_progress=print) as started:
         yield started
 

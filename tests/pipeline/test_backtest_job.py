@@ -1,4 +1,4 @@
-"""The backtest on Spark: whole looks and groups apart, results that are found again, bad input that is told."""
+"""The backtest on Spark: whole looks and groups apart, results that are found again, bad input that is reported."""
 
 from __future__ import annotations
 

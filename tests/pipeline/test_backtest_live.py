@@ -40,7 +40,7 @@ def test_a_backtest_of_a_recorded_stretch_proposes_what_the_live_agent_published
 ) -> None:
     prefix, cycles = f"rackwise-{uuid4().hex[:8]}", []
     blind, near, eager = GROUPS
-    # Something else in each look: nobody, groups with and without racks, one gone and another there.
+    # Something else in each look: no group, groups with and without racks, one gone and another there.
     with agent(where, prefix) as one:
         cycles.append(one.once())
         with consumer(where, near, SHOP, partition_assignment_strategy="cooperative-sticky", client_rack="a"):

@@ -43,7 +43,7 @@ def world(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
         partition(second, "theirs", 0, adding=[4], removing=[3], reassigned_by_us=False, replicas=[1, 4, 2, 3]),
         partition(third, "theirs", 0, **shared),
         partition(fourth, "theirs", 0),
-        # Nobody saw it move.
+        # No look saw it move.
         *(partition(of, "quick", 0, replicas=[1, 2]) for of in (first, second)),
         *(partition(of, "quick", 0, replicas=[1, 3]) for of in (third, fourth)),
         *(partition(first, "again", 0), *(partition(of, "again", 0, **again) for of in (second, third, fourth))),

@@ -19,7 +19,7 @@ CASES: list[tuple[str, str | None, bool, str | None]] = [
     ("a number and a half", '{"part":0.5,"parts":2,"text":"x"}', False, None),
     ("a word for a number", '{"part":"one","parts":2,"text":"x"}', False, None),
     ("no number", '{"parts":2,"text":"x"}', False, None),
-    ("nobody says how many", '{"part":0,"text":"x"}', False, "/0"),
+    ("no count is given", '{"part":0,"text":"x"}', False, "/0"),
     ("an empty text", '{"part":0,"parts":2,"text":""}', False, "/0"),
     ("null for a text", '{"part":0,"parts":2,"text":null}', False, "/0"),
     ("a list", "[0,2]", False, None),

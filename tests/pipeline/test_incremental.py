@@ -89,7 +89,7 @@ def test_what_was_read_again_or_comes_before_what_was_added_up_ends_it() -> None
     every = dict((FIRST, SECOND, THIRD))
     assert not still(of, every, "i-3"), "one of its own"
     assert not still(of, every, "i-2"), "one in between, whose sizes the third is compared with"
-    assert not still(of, every), "one in between that nobody had seen"
+    assert not still(of, every), "one in between that no look had seen"
     # It has no say in the hour itself.
     before = told(0, 0, shown_in_ms=None, stretches=())
     assert not still(of, {**dict((FIRST, THIRD)), before[0]: before[1]}, "i-0")

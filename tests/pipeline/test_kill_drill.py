@@ -1,4 +1,4 @@
-"""Ingest is killed at six points of its line, again and again: in the end every table is as if nobody had killed it.
+"""Ingest is killed at six points of its line, again and again: in the end every table is as without kills.
 
 Seed 0 is Delta Lake and kills Python alone, so that Java runs on for a moment; seed 1 is Parquet and kills both.
 """
@@ -66,7 +66,7 @@ def topics(broker: EmbeddedCluster) -> Topics:
 
 @pytest.fixture(scope="module")
 def undisturbed(topics: Topics, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Contents:
-    """What a run that nobody killed makes of the same records."""
+    """The tables of a run without kills, from the same records."""
     tables = TableStore(spark, str(tmp_path_factory.mktemp("undisturbed")))
     assert run(topics, tables) == 0
     found = contents(tables)
@@ -126,7 +126,7 @@ def run(topics: Topics, tables: TableStore, *, at: Sequence[str] = (), java: boo
 
 
 def _wait_gone(group: int) -> None:
-    """Java ends by itself when nobody listens any more."""
+    """Java ends by itself when its client is gone."""
     left = [one for one in psutil.process_iter() if _group(one.pid) == group]
     _, alive = psutil.wait_procs(left, timeout=GONE_S)
     assert not alive

@@ -77,7 +77,7 @@ class Told:
 
 
 class World:
-    """What everything that was told comes to, worked out once."""
+    """The ledger of all the records, computed once."""
 
     def __init__(self, spark: SparkSession, *told: Told, producers: tuple[ProducerRow, ...] = PRODUCERS) -> None:
         times = looks(spark, *(row for one in told for row in one.looks))
@@ -235,7 +235,7 @@ def test_who_reads_from_where(world: World) -> None:
         flow("consume", "t", "b", "c", 60_000.0, group="located"),
         flow("consume", "t", "a", "a", 30_000.0, group="moved"),
         flow("consume", "t", "c", "c", 30_000.0, group="moved"),
-        # Without a selector leaders serve; while it is not known whether there is one, nobody can tell.
+        # Without a selector leaders serve; while it is not known whether there is one, the server is unknown.
         flow("consume", "t", "a", "c", 60_000.0, group="g", cluster="plain"),
         flow("consume", "t", "", "c", 60_000.0, group="g", cluster="unknown", why_unknown=SELECTOR_UNKNOWN),
     )
@@ -264,7 +264,7 @@ def test_what_groups_read(world: World, spark: SparkSession) -> None:
         took("keeps up", 580, "committed"),
         took("late", 900, "committed", late=True),
         took("no commits", 600, "tail"),
-        # Two copies read their changelog, each for itself. A group that was reset has read what nobody can tell.
+        # Two copies read their changelog, each for itself. What a group that was reset has read is unknown.
         took("app", 1_200, "tail"),
     ]
     mine = world.routes.where(F.col("group").isin("keeps up", "late", "no commits", "app", "reset"))

@@ -91,7 +91,7 @@ def test_what_was_learned_is_given_away_after_the_first_batch_and_with_histories
     def batch() -> None:
         of.on_telemetry(spark.createDataFrame([("c", "i-1", 1)], "cluster string, look string, taken_ms long"))
 
-    batch()  # nobody answers
+    batch()  # no broker answers
     batch()
     batch()
     of.catch_up()

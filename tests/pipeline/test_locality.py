@@ -49,7 +49,7 @@ def test_how_local_groups_read_by_rack(spark: SparkSession) -> None:
         *(route("g", "a->a", 100.0), route("g", "b->a", 50.0)),
         *(route("g", "a->b", 30.0), route("g", "->b", 20.0, why=LEADER_UNKNOWN)),
         route("unsized", "a->a", None),
-        # What a copy of a task fetches is nobody's reading.
+        # What a copy of a task fetches is no read.
         route("g", "b->a", 7_000.0, role="standby"),
     ]
     expected = [

@@ -188,7 +188,7 @@ def test_what_was_predicted_came(story: Story, spark: SparkSession, tmp_path: Pa
     assert row["before_bytes_per_s"] == pytest.approx(3 * before, rel=MOST_ERROR)
     saved = row["before_bytes_per_s"] - row["measured_bytes_per_s"]
     assert row["measured_usd_per_day"] == pytest.approx(saved * 86_400 / 1e9 * USD_PER_GB)
-    # A machine that has no time for producers makes them write unevenly, which nobody could foretell.
+    # A machine that has no time for producers makes them write unevenly, which no prediction covers.
     uneven = abs(after / BYTES_PER_S - 1) + abs(before / BYTES_PER_S - 1)
     assert abs(row["error_share"]) <= MOST_ERROR + 2 * uneven
     # The topic grew from when it was foretold until it had been copied.

@@ -288,7 +288,7 @@ def test_a_folder_that_cannot_be_written_is_told(delta_tables: TableStore, tmp_p
 
 
 class _Texts(HTMLParser):
-    """What stands in the elements of one name, and how often each element is there."""
+    """The text of the elements of one name, and how often each element is there."""
 
     def __init__(self) -> None:
         super().__init__()

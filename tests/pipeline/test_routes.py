@@ -1,4 +1,4 @@
-"""Who serves a reader, case by case: the nearest in-sync replica, the leader, or nobody can tell."""
+"""Who serves a reader, case by case: the nearest in-sync replica, the leader, or unknown."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def of(isr: list[str | None] | None = None, told: list[str | None] | None = None
 CASES: list[tuple[str, tuple[Any, ...], str | None, str | None, tuple[str | None, ...]]] = [
     ("an in-sync replica in the rack that the reader tells", of(), "c", "c", ("c", "c", None, "SAME_ZONE")),
     ("no replica there is in sync", of(["a", "b"]), "c", "c", ("a", "c", None, "CROSS_ZONE")),
-    ("nobody is in sync at all", of([]), "a", "a", ("a", "a", None, "SAME_ZONE")),
+    ("no replica is in sync at all", of([]), "a", "a", ("a", "a", None, "SAME_ZONE")),
     ("the reader tells no rack", of(), "c", None, ("a", "c", None, "CROSS_ZONE")),
     ("brokers do not look at racks", of(selector=False), "c", "c", ("a", "c", None, "CROSS_ZONE")),
     ("whether they do is unknown", of(selector=None), "c", "c", (None, "c", SELECTOR_UNKNOWN, "UNKNOWN")),

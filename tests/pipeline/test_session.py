@@ -1,4 +1,4 @@
-"""What a session is set to: for a few cores here, for nothing where somebody else's Spark runs, and whose word wins."""
+"""What a session is set to: for a few cores here, for nothing on another Spark, and which setting wins."""
 
 from __future__ import annotations
 

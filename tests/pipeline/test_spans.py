@@ -28,7 +28,7 @@ COVERED: dict[str, tuple[list[Row], list[Span]]] = {
         [look("i", 1, second=-20), look("i", 2, second=60)],
         [span("i-2", "i-1", 20_000, 0.0, 0.25, hour=-1), span("i-2", "i-1", 60_000, 0.25, 1.0)],
     ),
-    "nobody tells what happened while the agent was started again": (
+    "what happened during a restart of the agent is unknown": (
         [look("i", 1, second=0), look("j", 1, second=60), look("j", 2, second=120)],
         [span("j-2", "j-1", 60_000)],
     ),

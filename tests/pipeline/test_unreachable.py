@@ -104,7 +104,7 @@ JAVA = "org.apache.spark.SparkException: Job aborted\nCaused by: {}"
         ),
         pytest.param(
             JAVA.format("org.apache.kafka.common.errors.SslAuthenticationException: SSL handshake failed"),
-            TlsFailed, 2, id="a certificate of somebody else",
+            TlsFailed, 2, id="a certificate of another owner",
         ),
         pytest.param(
             JAVA.format("org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized: [t]"),
@@ -176,7 +176,7 @@ def test_brokers_that_fall_silent_are_waited_for_as_long_as_patience_lasts(monke
 
 
 class Missing(Silent):
-    """A stream whose topic is not there yet, until nobody answers the question any more."""
+    """A stream whose topic is not there yet, until no broker answers any more."""
 
     def __init__(self, silent: list[bool]) -> None:
         super().__init__([])
@@ -207,7 +207,7 @@ def test_a_topic_that_was_never_there_does_not_end_the_patience_with_silent_brok
     assert told[0] == "journal: topic j does not exist yet"
     assert all(line.startswith("journal: silent; retrying for ") for line in told[1:])
 
-    with pytest.raises(ClusterUnreachable):  # nobody ever answered
+    with pytest.raises(ClusterUnreachable):  # no broker ever answered
         StreamRunner([Missing([True])], expected_cluster=None, patience_ms=60_000, say=say).run(Event())  # type: ignore[list-item]
 
 

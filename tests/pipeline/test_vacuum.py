@@ -135,7 +135,7 @@ def test_a_table_is_whole_wherever_the_vacuum_ends_and_what_changed_lately_stays
     many_changes.vacuum(ROWS)
     assert versions(many_changes)[0] == EVERY * ((CHANGES - 2) // EVERY)
     assert rows(again(many_changes)) == [CHANGES - 1]
-    assert len(data(many_changes)) == CHANGES, "what was replaced within a day is there for whoever looks back"
+    assert len(data(many_changes)) == CHANGES, "what was replaced within a day is there for readers of the past"
 
 
 def test_what_a_dead_process_left_half_written_goes_after_a_day(

@@ -105,7 +105,7 @@ def test_what_restores_teach(spark: SparkSession) -> None:
         warmup("app", "1_1", 0, 40, "unknown", records=0.0, seconds=30.0),
         # It was more than two weeks ago.
         warmup("app", "0_0", 0, 39 - 14 * 86_400, "promoted", records=1.0, seconds=10.0),
-        # Nobody saw its lag; it stalled all the time; it advanced for less than a second.
+        # No look saw its lag; it stalled all the time; it advanced for less than a second.
         warmup("app", "2_0", 0, 40, "given up", seconds=30.0),
         warmup("app", "2_1", 0, 40, "promoted", records=9.0, seconds=30.0, stalled_s=30.0),
         warmup("app", "2_2", 0, 40, "promoted", records=9.0, seconds=0.5),

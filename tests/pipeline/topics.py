@@ -127,7 +127,7 @@ class Topics:
         assert self._producer.flush(60) == 0
 
     def options(self) -> tuple[str, ...]:
-        """What a command is told, so that it reads these."""
+        """Options of a command that reads these."""
         named = (f"topics.{kind}.name={name}" for kind, name in asdict(self.names).items())
         return (
             "--bootstrap-servers",

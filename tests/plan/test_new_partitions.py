@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from agent.documents.placements import new_partitions_json, placement_to_json
+from agent.documents.plan import new_partitions_json, placement_to_json
 from agent.errors import BadInput
 from agent.plan.new_partitions import ClusterPlacer, KafkaPlacer, place_added, place_new_topic
 from agent.propose.codec import read_reassignment_json

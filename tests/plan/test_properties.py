@@ -98,7 +98,7 @@ def test_placements_touch_only_what_they_may(snapshot):
             assert change.id not in snapshot.reassignments, "running reassignments are left alone"
             assert change.before == states[change.id].replicas
             assert change.before != change.after
-            assert len(set(change.after)) == len(change.before), "the replication factor stays, nobody twice"
+            assert len(set(change.after)) == len(change.before), "the replication factor stays, no broker twice"
             if placement.leaders_only:
                 assert sorted(change.after) == sorted(change.before)
                 assert change.after[0] in states[change.id].isr

@@ -1,4 +1,4 @@
-"""Rebalances: proposed only where one is sure to help and harms nobody."""
+"""Rebalances: proposed only where one is sure to help and harms no member."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_caught_up_warm_ups_are_promoted():
     "built",
     [
         pytest.param(warming(copy("p2", "0_1", caught_up=False)), id="not caught up"),
-        pytest.param(warming(copy("p2", "0_1", caught_up=None)), id="nobody can tell"),
+        pytest.param(warming(copy("p2", "0_1", caught_up=None)), id="unknown"),
         pytest.param(warming(copy("p2", "0_1", caught_up=True, role=TaskRole.STANDBY)), id="a standby, not a warm-up"),
         pytest.param(warming(copy("p2", "0_1", caught_up=True), state="PreparingRebalance"), id="rebalancing now"),
         pytest.param(

@@ -70,7 +70,7 @@ def test_eager_groups_get_everything_at_once(assignor, first):
     ("built", "limits", "certainty", "note"),
     [
         pytest.param(
-            swapped(), Limits(), PredictionCertainty.COST_EQUAL, "leads the group is unknown", id="nobody knows"
+            swapped(), Limits(), PredictionCertainty.COST_EQUAL, "leads the group is unknown", id="an unknown leader"
         ),
         pytest.param(
             swapped(),
@@ -140,7 +140,7 @@ def test_a_broker_group_ignores_racks_and_sticks_to_its_target():
         pytest.param(
             a_cluster().topic("t", (1,)).group("g", hidden=True), JAVA, NotPredicted.HIDDEN, id="rebalancing"
         ),
-        pytest.param(a_cluster().topic("t", (1,)).group("g"), JAVA, NotPredicted.EMPTY, id="nobody is in it"),
+        pytest.param(a_cluster().topic("t", (1,)).group("g"), JAVA, NotPredicted.EMPTY, id="without members"),
         pytest.param(
             a_cluster().group("g", member("m", "a", ""), kind=GroupKind.CONSUMER, assignor="mine"), JAVA,
             NotPredicted.UNKNOWN_ASSIGNOR, id="a broker's assignor of the user's own",

@@ -222,7 +222,7 @@ class Application:
             moved = moved or bool(gone)
             self.promotions += [self.now_s] * len(gone)
         self.rebalances += 1
-        self.generation += 2 if moved else 1  # tasks that are taken from somebody are given in a second round
+        self.generation += 2 if moved else 1  # tasks that are taken from a member are given in a second round
         interval_s = self.configs.probing_rebalance_interval_ms / 1000
         self.deadline_s = self.now_s + interval_s if given.followup_rebalance else None
 

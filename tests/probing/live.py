@@ -49,7 +49,7 @@ class Round(NamedTuple):
     """One trigger."""
 
     at_s: float
-    """Since the beginning that was told."""
+    """Since the reported beginning."""
     wanted: tuple[str, ...]
     """Tasks whose warm-ups justified it."""
 

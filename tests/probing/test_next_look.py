@@ -37,7 +37,7 @@ def held(in_ms: int | None, reason: ProbingWaitReason = ProbingWaitReason.FLOOR)
         pytest.param([], 0, False, None, id="nothing to follow"),
         pytest.param([ProbingOff("app", ProbingOffReason.NO_WARMUPS, "")], 0, False, None, id="nothing warms up"),
         pytest.param(
-            [ProbingTrigger("app", ProbingReason.CAUGHT_UP, (COPY,), "")], 0, False, None, id="held by somebody else"
+            [ProbingTrigger("app", ProbingReason.CAUGHT_UP, (COPY,), "")], 0, False, None, id="held by another copy"
         ),
         pytest.param(
             [ProbingTrigger("app", ProbingReason.CAUGHT_UP, (COPY,), "")], 0, True, 1_000, id="just triggered"

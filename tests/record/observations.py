@@ -82,7 +82,7 @@ def _within(value: Any) -> Any:
 
 OBSERVATIONS: st.SearchStrategy[Observation] = drawn(Observation)
 ANY_LIMITS: st.SearchStrategy[Limits] = drawn(Limits)
-"""As anybody may write them."""
+"""As any producer may write them."""
 LIMITS: st.SearchStrategy[Limits] = ANY_LIMITS.map(
     lambda limits: with_limits(_within(limits), proposals__move_bytes_per_s=1.0)
 )

@@ -117,7 +117,7 @@ def test_a_sparse_file_is_refused_after_one_line(tmp_path: Path) -> None:
 
 
 def test_fragments_that_never_become_whole_are_not_kept() -> None:
-    """What is open at a time is bounded over all events, so that the oldest of them is let go."""
+    """What is open at a time is bounded over all events, so that the oldest of them is dropped."""
     text = "x" * (MAX_RECORD_CHARS // 2)
     event = TelemetryEvent(EventKind.MEMORY, "cluster/c", "c", "mine", 0, 1, {"text": text * 3})
     mine = list(to_lines(event))

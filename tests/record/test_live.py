@@ -23,8 +23,7 @@ from agent.record.own_topics import OwnTopic
 from agent.record.recorder import CycleRecorder, RecordPlan
 from agent.simulate.evaluation import recorded_looks, replay_look
 from agent.telemetry.events import from_lines
-from agent.telemetry.proposal_records import LifecycleStep
-from agent.values.proposal import ProposalReason
+from agent.values.proposal import LifecycleStep, ProposalReason
 from testbed.cluster import ClusterSecurity, ClusterSpec, EmbeddedCluster
 from tests.observe.live import consumer, delete_groups, topics, wait_for
 from tests.record.live import agent, bodies, described, loaded, read_all
@@ -78,7 +77,7 @@ def test_proposals_are_read_back_by_a_plain_consumer_and_are_void_once_they_no_l
     assert again.proposals[0].id == first.proposals[0].id
 
     records = read_all(where, f"{prefix}.proposals")
-    assert len(records) == len(first.proposals), "what stands is not written twice"
+    assert len(records) == len(first.proposals), "an open proposal is not written twice"
     (record,) = (one for one in records if one.key.decode().startswith(f"group/{GROUP}#"))
     assert record.value == proposal_to_bytes(proposal)
     assert proposal_from_json(record.value) == proposal

@@ -15,9 +15,9 @@ from agent.propose.codec import proposal_from_json, proposal_to_bytes
 from agent.record.librdkafka import ProducerRecord
 from agent.record.proposals import ProposalsUpdate, PublishedProposal, proposals_in, standing_in, update
 from agent.record.reader import ConsumerRecord
-from agent.telemetry.proposal_records import CREATED, VOID, LifecycleStep, slot
+from agent.telemetry.proposal_records import CREATED, VOID, slot
 from agent.values.finding import SubjectId
-from agent.values.proposal import PredictedEffect, Proposal, ProposalKind, ProposalReason
+from agent.values.proposal import LifecycleStep, PredictedEffect, Proposal, ProposalKind, ProposalReason
 from tests.docs.schemas import life_schema, proposal_schema
 
 NOW = 1_760_000_000_123

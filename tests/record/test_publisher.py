@@ -1,4 +1,4 @@
-"""Writing without anybody to write to: bounded in time and memory, counted, and never an error in the loop."""
+"""Writing without a broker: bounded in time and memory, counted, and never an error in the loop."""
 
 from __future__ import annotations
 

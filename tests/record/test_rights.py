@@ -1,4 +1,4 @@
-"""Recording with the rights of its principal alone: what is missing is told, and the loop goes on."""
+"""Recording with the rights of its principal alone: what is missing is reported, and the loop goes on."""
 
 from __future__ import annotations
 

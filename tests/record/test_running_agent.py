@@ -10,8 +10,9 @@ import pytest
 from agent.daemon.start import record_plan
 from agent.loop import CycleStages, run_cycle
 from agent.record.newest_look import WINDOW_MS, AgentRun, TelemetryLine, agent_runs, runs_in_lines
-from agent.telemetry.derived import AgentIdentity, derived_events
+from agent.telemetry.derived import derived_events
 from agent.telemetry.events import EventKind, to_lines
+from agent.values.cycle import AgentIdentity
 from agent.values.limits import AgentMode, Limits
 from agent.values.memory import Memory
 from agent.values.progress import ExecuteState

@@ -105,7 +105,7 @@ def test_proposals_go_by_weights_as_long_as_they_are_fresh(swapped: EmbeddedClus
     admin = AdminClient({"bootstrap.servers": servers})  # kept: a dropped client fails the calls in flight
     mark = swapped.proxy.count
 
-    # Nobody publishes weights: partitions are counted, nothing is created, and nothing is wrong.
+    # No pipeline publishes weights: partitions are counted, nothing is created, and nothing is wrong.
     with agent(swapped.proxied_bootstrap_servers, prefix, "mode=observe", "metrics.top_groups=0") as one:
         cycle, proposal = planned(one)
     assert "4 of its 4 reads cross racks by Kafka's measure" in proposal.sentence
@@ -116,7 +116,7 @@ def test_proposals_go_by_weights_as_long_as_they_are_fresh(swapped: EmbeddedClus
     assert topic not in admin.list_topics(timeout=10).topics
 
     make_topic(kafka, topic, replicas=3, min_insync=2)
-    make_topic(kafka, topic, replicas=3, min_insync=2)  # somebody else was faster
+    make_topic(kafka, topic, replicas=3, min_insync=2)  # another client was faster
     placed, configs = described(servers, topic)
     assert (sorted(placed[0]), configs["cleanup.policy"]) == ([broker.id for broker in swapped.brokers], "compact")
 

@@ -92,7 +92,7 @@ def test_every_simulation_is_an_answer_or_a_sentence(snapshot: Snapshot, seed: i
             if outcome is not None:
                 assert 0 <= outcome.cost.crossing + outcome.cost.unknown <= outcome.reads
         if group.own is not None and group.optimum is not None:
-            assert group.own.reads == group.optimum.reads, "both give everything to somebody"
+            assert group.own.reads == group.optimum.reads, "both give every partition to a member"
     assert simulation_to_json(simulate(shuffled(snapshot, seed), Memory(), Limits(), changes), Limits()) == document
 
 

@@ -18,7 +18,7 @@ from tests.values.looked_at import AFTER, FIRST, LIMITS, WORLD, Agent, trouble, 
 
 
 def undescribed(world: Observation, names: Collection[str]) -> Observation:
-    """These groups were listed and did not answer; of more than 100 only the number is told."""
+    """These groups were listed and did not answer; of more than 100 only the number is reported."""
     gaps = [Gap(ObservationPart.GROUPS, GapCause.TIMED_OUT, name, "no answer in time") for name in names]
     return replace(
         world,

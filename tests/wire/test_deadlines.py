@@ -183,7 +183,7 @@ def test_a_name_that_takes_long_to_look_up_does_not_hold_up_the_call(monkeypatch
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
-        pytest.param("127.0.0.1:1", "127.0.0.1:1: connection refused", id="nobody listens"),
+        pytest.param("127.0.0.1:1", "127.0.0.1:1: connection refused", id="no listener"),
         pytest.param("no-such-host.invalid:9092", "host no-such-host.invalid does not resolve", id="no such name"),
         pytest.param("[::1]:1", "[::1]:1: ", id="IPv6"),
     ],
@@ -216,7 +216,7 @@ def test_a_broker_that_was_silent_is_left_alone_for_a_moment() -> None:
         assert gap.detail.startswith("not retried yet: ")
         assert gap.detail.endswith("did not answer to ListGroups in time")
         asked = len(broker.asked)
-        assert wire.describe_brokers(2_000).cluster_id == "fake", "there is nobody else to ask"
+        assert wire.describe_brokers(2_000).cluster_id == "fake", "there is no other broker to ask"
         assert len(broker.asked) > asked
         assert wire.list_groups(300).gaps[0].cause is GapCause.TIMED_OUT, "an answer ends the rest"
         time.sleep(0.9)
@@ -389,11 +389,11 @@ def test_what_a_coordinator_said_is_told_though_the_next_question_was_cut_off() 
 
 
 def test_a_cluster_that_names_no_broker_is_still_forming() -> None:
-    def nobody(version: int, _body: memoryview) -> bytes:
+    def no_answer(version: int, _body: memoryview) -> bytes:
         return encode_body(DESCRIBE_CLUSTER, DESCRIBE_CLUSTER.response(cluster_id="new", brokers=[]), version)
 
     with (
-        FakeBroker({DESCRIBE_CLUSTER.key: nobody}) as broker,
+        FakeBroker({DESCRIBE_CLUSTER.key: no_answer}) as broker,
         WireClient(broker.arguments) as wire,
         pytest.raises(NoBrokersYet) as caught,
     ):

@@ -67,8 +67,8 @@ SET = {LEADER_REPLICAS: "0:1,1:1", FOLLOWER_REPLICAS: "0:2,1:2"}
 def test_a_list_that_all_brokers_have_is_seen() -> None:
     read = described(configs(1, SET), configs(2, SET))
     assert (read.gaps, read.differing) == ((), ())
-    assert read.seen[PAYMENTS, LEADER_REPLICAS] == SeenThrottle(PAYMENTS, LEADER_REPLICAS, "0:1,1:1")
-    rates = [read.seen[ThrottleResource(broker=one), LEADER_RATE].own for one in (1, 2)]
+    assert read.settings[PAYMENTS, LEADER_REPLICAS] == SeenThrottle(PAYMENTS, LEADER_REPLICAS, "0:1,1:1")
+    rates = [read.settings[ThrottleResource(broker=one), LEADER_RATE].own for one in (1, 2)]
     assert rates == ["800", "800"]
 
 
@@ -84,7 +84,7 @@ def test_a_list_that_all_brokers_have_is_seen() -> None:
 def test_a_list_that_one_broker_lacks_is_not_seen(behind: Answer) -> None:
     read = described(configs(1, SET), behind)
     assert (read.differing, read.gaps) == (("payments",), ())
-    assert {resource for resource, _ in read.seen} == {ThrottleResource(broker=1), ThrottleResource(broker=2)}
+    assert {resource for resource, _ in read.settings} == {ThrottleResource(broker=1), ThrottleResource(broker=2)}
 
 
 def test_a_right_that_is_missing_everywhere_is_one_gap_and_no_difference() -> None:
@@ -96,4 +96,4 @@ def test_a_right_that_is_missing_everywhere_is_one_gap_and_no_difference() -> No
 def test_without_brokers_any_one_reports_the_topics() -> None:
     with brokers(configs(1, SET), configs(2, SET)) as client:
         read = client.describe_throttles(["payments"], [], 2_000)
-    assert read.seen[PAYMENTS, FOLLOWER_REPLICAS].own == "0:2,1:2"
+    assert read.settings[PAYMENTS, FOLLOWER_REPLICAS].own == "0:2,1:2"

@@ -109,7 +109,7 @@ def test_member_that_leaves_gives_its_partitions_to_the_others(work: ClusterWork
     newcomer = group.add("c")
     brokers.eventually(lambda: newcomer.partitions, "the newcomer got no partition")
     group.remove(newcomer.name)
-    brokers.eventually(lambda: group.partitions_held == 6, "partitions are held by nobody")
+    brokers.eventually(lambda: group.partitions_held == 6, "partitions have no owner")
     assert {event.kind for event in newcomer.events} >= {"assigned", "revoked"}
 
 
@@ -118,7 +118,7 @@ def test_java_consumers_log_their_rebalances_with_the_generation(work: ClusterWo
     name = work.add_java_member("ledger", "c")
     brokers.eventually(
         lambda: [one for one in work.java.rebalances(before) if one["who"] == name and one["kind"] == "assigned"],
-        "the newcomer was told nothing",
+        "the newcomer got nothing",
     )
     work.remove_java_member("ledger", name)
     brokers.eventually(lambda: not work.unready(), "the group did not settle")

@@ -162,7 +162,7 @@ def test_the_agent_says_what_it_cannot_know_of_the_state_of_tasks(
     (unknown,) = findings_of(cycle, FindingReason.STATE_UNKNOWN, "group/parts")
     assert unknown.sentence.startswith(sentence), unknown.sentence
     told = {int(copy.task.subtopology) for copy in cycle.snapshot.copies["parts"] if copy.lag is not None}
-    assert told <= set(known), "no lag is told of a store that nobody knows"
+    assert told <= set(known), "no lag is reported of an unknown store"
 
 
 REFUSALS = [
@@ -170,7 +170,7 @@ REFUSALS = [
     pytest.param("GET", "/nothing", 404, "nothing is served", id="a path that is not there"),
     pytest.param("PUT", "/lags", 405, "only GET", id="a method that is not there"),
     pytest.param("DELETE", "/instances/nobody", 404, "nobody", id="stopping what does not run"),
-    pytest.param("POST", "/instances", 400, "wrong", id="a field that nobody knows"),
+    pytest.param("POST", "/instances", 400, "wrong", id="an unknown field"),
 ]
 
 

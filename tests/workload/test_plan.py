@@ -122,7 +122,7 @@ READY = [
         {"audit": 5},
         [instance("shop-1", "RUNNING", TASKS, [])],
         ("group audit holds 5 of 6 partitions",),
-        id="a partition is held by nobody",
+        id="a partition has no owner",
     ),
     pytest.param(
         {"audit": 6},

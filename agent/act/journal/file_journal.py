@@ -216,7 +216,7 @@ class FileJournal:
                 self._write(changes)
 
     def close(self) -> None:
-        """Write no more, and let go of the lock."""
+        """Write no more, and release the lock."""
         with self._lock:
             self._ended = self._ended or JournalUnavailable("The journal is closed", why="this agent no longer leads")
             self._drop_file()

@@ -75,7 +75,7 @@ def read_cluster(
         partitions=tuple(sorted(_partitions(topics, min_isrs))),
         moves=tuple(ReassignmentView(*row) for row in moves),
         gone=frozenset(name for name, pair in topics.items() if pair[0].error == UNKNOWN_TOPIC_OR_PARTITION),
-        throttles=tuple(sorted(one for one in rest.throttles.seen.values() if one.in_force is not None)),
+        throttles=tuple(sorted(one for one in rest.throttles.settings.values() if one.in_force is not None)),
         unread=_unread(wanted.resources, rest.throttles, up),
         traffic=tuple(sorted(traffic().items())),
         bytes=tuple(sorted((partition, broker, size) for (partition, broker), size in rest.sizes.items())),
@@ -173,6 +173,6 @@ def _unread(
     wanted: Iterable[ThrottleResource], read: DescribedThrottles, up: frozenset[int]
 ) -> frozenset[ThrottleResource]:
     """Those that did not answer although they could: a broker that is down is known to be."""
-    answered = {resource for resource, _ in read.seen}
+    answered = {resource for resource, _ in read.settings}
     asked = (one for one in wanted if one.broker is None or one.broker in up)
     return frozenset(one for one in asked if one not in answered)

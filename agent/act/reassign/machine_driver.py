@@ -62,9 +62,8 @@ from agent.values.reassignment import ReassignmentEntry, ReassignmentPlan, Reass
 from agent.values.throttles import SeenThrottle, ThrottleChange, ThrottleResource
 from agent.values.typed_json import UnreadableError
 from agent.wire.admin_client import WireAdminClient
-from agent.wire.change_result import ChangeResult, Fate
+from agent.wire.change_result import ChangeResult, Fate, RequestPrecheck
 from agent.wire.failure import Deadline
-from agent.wire.precheck import RequestPrecheck
 from assignors.problem import TopicPartition
 
 # Nothing is sent after ``begin_by``; every line is checked against its decision right before, on the same connection,
@@ -152,9 +151,9 @@ def _configure(
     ) -> AbstractSet[ThrottleResource]:
         """Called for each broker, and for all topics, on a connection and in a thread of its own."""
         others: set[ThrottleResource] = set()
-        for change, seen in throttles.items():
+        for change, found in throttles.items():
             resource = change.resource
-            if (why := no_longer_to_set(change, seen, topics.get(resource.topic or ""))) is not None:
+            if (why := no_longer_to_set(change, found, topics.get(resource.topic or ""))) is not None:
                 left_out[resource] = RequestResult(resource, RequestFate.RETRY, f"not sent: {why}")
                 others.add(resource)
         return others
@@ -182,7 +181,7 @@ def _result(
 class ExecutorListener(Protocol):
     """Called with what happens; none of these may take long or raise."""
 
-    def seen(self, seen: ClusterView) -> None:
+    def cluster_read(self, cluster: ClusterView) -> None:
         """The cluster was looked at."""
 
     def look_failed(self, sentence: str) -> None:
@@ -327,12 +326,12 @@ class MachineDriver:
     def _look(self, command: ReadCluster) -> ClusterRead:
         self._ask_may()
         try:
-            seen = read_cluster(self._admin, command, self._policy.limits.request_timeout_ms, self._traffic)
+            cluster = read_cluster(self._admin, command, self._policy.limits.request_timeout_ms, self._traffic)
         except LookFailedError as error:
             self._listener.look_failed(str(error))
             return ClusterRead(None, error.silent)
-        self._listener.seen(seen)
-        return ClusterRead(seen)
+        self._listener.cluster_read(cluster)
+        return ClusterRead(cluster)
 
     def _act(self, act: ClusterChange) -> RequestDone:
         if isinstance(act, AlterReassignments | ElectLeaders) and self._state is not None and begins(self._state, act):

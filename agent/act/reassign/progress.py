@@ -71,15 +71,15 @@ class CopyRates:
         self._samples: dict[tuple[TopicPartition, int], _Sample] = {}
         self._now: dict[TopicPartition, tuple[ReplicaProgress, ...]] = {}
 
-    def looked(self, seen: ClusterView, at_s: float) -> None:
+    def looked(self, cluster: ClusterView, at_s: float) -> None:
         """Take over a look; ``at_s`` is on the monotonic clock."""
-        sizes = {(partition, broker): size for partition, broker, size in seen.bytes}
+        sizes = {(partition, broker): size for partition, broker, size in cluster.bytes}
         self._now = {
             move.id: tuple(
                 self._replica(move.id, broker, sizes, set(move.replicas) - set(move.adding), at_s)
                 for broker in move.adding
             )
-            for move in seen.moves
+            for move in cluster.moves
         }
         moving = {(one.id, one.broker) for rows in self._now.values() for one in rows}
         self._samples = {key: sample for key, sample in self._samples.items() if key in moving}

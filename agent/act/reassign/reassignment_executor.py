@@ -84,10 +84,10 @@ class ExecutorReporter:
         self._left_aside: str | None = None
         self._progress_at = float("-inf")
 
-    def seen(self, seen: ClusterView) -> None:
+    def cluster_read(self, cluster: ClusterView) -> None:
         """The cluster was looked at."""
         with self._lock:
-            self._rates.looked(seen, time.monotonic())
+            self._rates.looked(cluster, time.monotonic())
         if self._look_failed is not None:
             self._look_failed = None
             self._log.info("executor_sees_again", sentence="the cluster can be seen again")

@@ -80,7 +80,7 @@ class _Ready(NamedTuple):
     """All that is decided before anything is asked."""
 
     group: RawClassicGroup
-    seen: GroupView
+    description: GroupView
     metadata: bytes
     fingerprint: str
 
@@ -138,7 +138,7 @@ class RebalanceTrigger:
                 return f"the intent in the journal is {age_ms} ms old, and it is valid for {good_ms:.0f} ms"
             if self._leads_for_s() <= 0:
                 return "this agent's leadership is no longer certain"
-            return self._unfit(now, ready.seen)
+            return self._unfit(now, ready.description)
 
         prober = RebalanceProbe(lambda: self._line(group_id), ask, same, on_step=self._on_step)
         entry = self._probe(prober, path, entry)
@@ -160,31 +160,31 @@ class RebalanceTrigger:
                 else "the group could not be described"
             )
             raise _NotDoneError(f"{what} ({failure.detail})") from failure
-        seen = raw_group_view(group)
+        description = raw_group_view(group)
         why = self._unfit(group, group_view(snapshot.groups.get(group_id)))
         if why is not None:
             raise _NotDoneError(why)
-        self._check_transactions(seen, snapshot)
+        self._check_transactions(description, snapshot)
         metadata = probe_bytes(group)
         if isinstance(metadata, ProbeRefusal):
             raise _NotDoneError(f"no harmless JoinGroup can be built for it: {metadata.sentence}")
-        return _Ready(group, seen, metadata, fingerprint)
+        return _Ready(group, description, metadata, fingerprint)
 
     def _unfit(self, group: RawClassicGroup, meant: GroupView | None) -> str | None:
         """Why the group as described now is not to be triggered; None when it may be."""
-        seen = raw_group_view(group)
-        why = description_refusal(seen, self._limits.trigger_of(group.group_id))
+        description = raw_group_view(group)
+        why = description_refusal(description, self._limits.trigger_of(group.group_id))
         if why is not None:
             return f"{why.sentence} ({why.known_by})"
-        if meant is None or seen.members != meant.members:
+        if meant is None or description.members != meant.members:
             return "members joined or left since the proposal"
-        if seen.generation != meant.generation:
+        if description.generation != meant.generation:
             return "the group has rebalanced since the proposal"
         return None
 
-    def _check_transactions(self, seen: GroupView, snapshot: Snapshot) -> None:
+    def _check_transactions(self, description: GroupView, snapshot: Snapshot) -> None:
         """Learn whether members write in transactions, where the user leaves it to what is seen."""
-        allowed = self._limits.trigger_of(seen.group_id)
+        allowed = self._limits.trigger_of(description.group_id)
         if allowed.allow_transactional or allowed.transactional is not TriState.UNKNOWN:
             return
         try:
@@ -194,13 +194,13 @@ class RebalanceTrigger:
         ongoing = [row for row in listed if row.state in ("Ongoing", "PrepareCommit", "PrepareAbort")]
         touched = self._admin.describe_transactions(ongoing, CALL_MS) if ongoing else {}
         offsets = snapshot.topics.get(_OFFSETS)
-        partition = offsets_partition(seen.group_id, len(offsets.partitions) if offsets else _OFFSETS_PARTITIONS)
-        streams = seen.kind is GroupKind.CLASSIC_STREAMS
+        partition = offsets_partition(description.group_id, len(offsets.partitions) if offsets else _OFFSETS_PARTITIONS)
+        streams = description.kind is GroupKind.CLASSIC_STREAMS
         ids = [row.transactional_id for row in listed]
-        how = transactions_of(seen.group_id, ids, touched, TopicPartition(_OFFSETS, partition), streams=streams)
+        how = transactions_of(description.group_id, ids, touched, TopicPartition(_OFFSETS, partition), streams=streams)
         if how is not None:
             view = self._journal.view()
-            self._append_late(transactional(learned_of(view, seen.group_id), seen.group_id, how))
+            self._append_late(transactional(learned_of(view, description.group_id), description.group_id, how))
             raise _NotDoneError(f"{how} (learned from ListTransactions)")
         _check_all_answered(failed, [row.transactional_id for row in ongoing if row.transactional_id not in touched])
         _check_coordinators(snapshot)

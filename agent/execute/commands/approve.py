@@ -133,8 +133,8 @@ def _again(
         if two:
             return _requested(command, proposal, attempt, wanted, room)
         return _approved(command, proposal, attempt, wanted, room)
-    seen = room.foresee(proposal, room.view)
-    held = f"; held for now: {seen.sentence}" if seen is not None and not seen.allowed else ""
+    verdict = room.foresee(proposal, room.view)
+    held = f"; held for now: {verdict.sentence}" if verdict is not None and not verdict.allowed else ""
     sentence = f"{before.plan} was approved by {before.by} already{wanted.words}{held}"
     return CommandDecision(done=True, sentence=sentence, look_now=True, plan=before.plan)
 
@@ -180,13 +180,13 @@ def _approved(
         requested_by=requested_by, sentence=sentence
     )
     write = written(given)
-    seen = room.foresee(proposal, with_writes(room.view, (write,), room.now_ms))
-    if seen is not None and not seen.allowed:
-        if not seen.comes:
-            return refused(f"an approval does not let {proposal.id} begin: {seen.sentence}")
-        if seen.until_ms is not None and seen.until_ms >= given.expires_ms:
-            return refused(f"an approval lasts {valid}, and until {_time(seen.until_ms)}: {seen.sentence}")
-        sentence = f"{sentence}; held for now: {seen.sentence}"
+    verdict = room.foresee(proposal, with_writes(room.view, (write,), room.now_ms))
+    if verdict is not None and not verdict.allowed:
+        if not verdict.comes:
+            return refused(f"an approval does not let {proposal.id} begin: {verdict.sentence}")
+        if verdict.until_ms is not None and verdict.until_ms >= given.expires_ms:
+            return refused(f"an approval lasts {valid}, and until {_time(verdict.until_ms)}: {verdict.sentence}")
+        sentence = f"{sentence}; held for now: {verdict.sentence}"
     return CommandDecision(done=True, sentence=sentence, writes=(write,), look_now=True, plan=given.plan)
 
 

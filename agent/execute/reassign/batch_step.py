@@ -222,12 +222,12 @@ def _prepare(
     if not statuses:
         return None  # all have ended before it was sent: it is closed once nothing of a former leader can arrive
     debts = _debts(view, batch)
-    missing = tuple(debt for debt in debts if not complete(debt, view.seen))
+    missing = tuple(debt for debt in debts if not complete(debt, view.cluster))
     if missing:
         return _throttle_again(view, plan, missing)
     if any(status is not TargetStatus.BEFORE for status in statuses.values()):
         return None
-    if more := missing_throttles(batch, debts, view.seen):
+    if more := missing_throttles(batch, debts, view.cluster):
         return _throttle_again(view, plan, more)
     alter = _alter(statuses)
     return BatchDecision(AppendJournal((_sent(batch, alter, view),), alter))
@@ -251,7 +251,7 @@ def _send_again(
     """Request again what the controller ignored; acknowledge the batch when all is answered."""
     answered = view.state.unsure | view.state.acked | view.state.refused | set(batch.cancelling)
     quiet = {target: it for target, it in statuses.items() if it is TargetStatus.BEFORE and target.id not in answered}
-    ready = [target for target in quiet if view.seen.brokers.issuperset(target.adding)]
+    ready = [target for target in quiet if view.cluster.brokers.issuperset(target.adding)]
     if ready and hold_reason(view, plan, ready) is None:
         alter = _alter(ready)
         return BatchDecision(AppendJournal((_sent(batch, alter, view),), alter))
@@ -290,7 +290,7 @@ def _repace(view: ExecutorView, batch: Batch, statuses: dict[ReassignmentTarget,
     debts = tuple(
         debt._replace(ours=str(faster), formerly=debt.ours)
         for debt in rates
-        if faster != rate and throttle_status(debt, view.seen) is ThrottleStatus.STANDS
+        if faster != rate and throttle_status(debt, view.cluster) is ThrottleStatus.STANDS
     )
     named = ", ".join(str(id_) for id_ in stuck[:5])
     sentence = f"no progress for {patience // 1000} s: {named}" + (f"; the rate is now {faster} B/s" if debts else "")

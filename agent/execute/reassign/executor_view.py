@@ -49,7 +49,7 @@ class ExecutorView(NamedTuple):
 
     state: MachineState
     policy: ReassignmentPolicy
-    seen: ClusterView
+    cluster: ClusterView
     partitions: dict[TopicPartition, PartitionView]
     moves: dict[TopicPartition, ReassignmentView]
     topic_ids: dict[str, str]
@@ -79,11 +79,13 @@ class ExecutorView(NamedTuple):
         if now is None or self.status(target) is not TargetStatus.MOVING:
             return True
         sized = self.sizes.get(target.id, {})
-        return all(broker in sized or broker in now.isr or broker not in self.seen.brokers for broker in target.adding)
+        return all(
+            broker in sized or broker in now.isr or broker not in self.cluster.brokers for broker in target.adding
+        )
 
     def lost(self, target: ReassignmentTarget) -> bool:
         """True when a broker that is to get a copy has been down for longer than the grace."""
-        down = [broker for broker in target.adding if broker not in self.seen.brokers]
+        down = [broker for broker in target.adding if broker not in self.cluster.brokers]
         return any(self.state.down_ms(broker) >= self.policy.limits.grace_after_broker_loss_ms for broker in down)
 
     def led_by_another(self, target: ReassignmentTarget) -> bool:
@@ -91,7 +93,7 @@ class ExecutorView(NamedTuple):
         now, preferred = self.partitions.get(target.id), target.after[0]
         if now is None or now.topic_id != target.topic_id or now.replicas != target.after:
             return False
-        return now.leader != preferred and preferred in now.isr and preferred in self.seen.brokers
+        return now.leader != preferred and preferred in now.isr and preferred in self.cluster.brokers
 
     def leader_unknown(self, target: ReassignmentTarget) -> bool:
         """True when the partition or its leader is unread."""
@@ -99,15 +101,15 @@ class ExecutorView(NamedTuple):
         return self.status(target) is TargetStatus.UNSEEN or (now is not None and not now.leader_known)
 
 
-def view_of(state: MachineState, seen: ClusterView, policy: ReassignmentPolicy) -> ExecutorView:
+def view_of(state: MachineState, cluster: ClusterView, policy: ReassignmentPolicy) -> ExecutorView:
     """The look as rules read it, with its clocks brought up to it."""
-    partitions = {partition.id: partition for partition in seen.partitions}
-    moves = {move.id: move for move in seen.moves}
-    topic_ids = {partition.id.topic: partition.topic_id for partition in seen.partitions}
+    partitions = {partition.id: partition for partition in cluster.partitions}
+    moves = {move.id: move for move in cluster.moves}
+    topic_ids = {partition.id.topic: partition.topic_id for partition in cluster.partitions}
     sizes: dict[TopicPartition, dict[int, int]] = {}
-    for id_, broker, size in seen.bytes:
+    for id_, broker, size in cluster.bytes:
         sizes.setdefault(id_, {})[broker] = size
-    view = ExecutorView(state, policy, seen, partitions, moves, topic_ids, state.plan, state.batch, sizes)
+    view = ExecutorView(state, policy, cluster, partitions, moves, topic_ids, state.plan, state.batch, sizes)
     return view._replace(state=_watched(view))
 
 
@@ -119,7 +121,7 @@ def open_targets(batch: Batch) -> tuple[ReassignmentTarget, ...]:
 
 def _status(target: ReassignmentTarget, view: ExecutorView) -> TargetStatus:
     id_ = target.id
-    if id_.topic in view.seen.gone:
+    if id_.topic in view.cluster.gone:
         return TargetStatus.GONE
     now = view.partitions.get(id_)
     if now is None:  # one that was made anew may have fewer partitions
@@ -157,10 +159,10 @@ def _weak(target: ReassignmentTarget, now: PartitionView | None) -> str | None:
 
 def _watched(view: ExecutorView) -> MachineState:
     """The state with how long everything has been as this look shows it."""
-    state, seen, plan, batch = view.state, view.seen, view.plan, view.batch
+    state, cluster, plan, batch = view.state, view.cluster, view.plan, view.batch
     brokers = plan_scope(plan.targets).brokers if plan else frozenset[int]()
     former = dict(state.down)
-    down = tuple((broker, former.get(broker, 0)) for broker in sorted(brokers - seen.brokers))
+    down = tuple((broker, former.get(broker, 0)) for broker in sorted(brokers - cluster.brokers))
     if batch is None:
         return state._replace(down=down, weak_ms=None, watches=())
     targets = open_targets(batch)
@@ -243,7 +245,7 @@ def unread_reason(view: ExecutorView, targets: Iterable[ReassignmentTarget]) -> 
             return f"brokers do not agree about the leader of {target.id}"
         if view.policy.limits.min_isr_guard and now.min_isr is None:
             return f"the min ISR of {target.id} is unknown"
-    silent = sorted(view.seen.unread & set(resources_of(targets, ()))) if view.seen.unread else []
+    silent = sorted(view.cluster.unread & set(resources_of(targets, ()))) if view.cluster.unread else []
     return f"the settings of {silent[0].kind} {silent[0].name} did not answer" if silent else None
 
 
@@ -268,11 +270,11 @@ def _others(view: ExecutorView) -> list[TopicPartition]:
         if view.batch
         else set()
     )
-    return [move.id for move in view.seen.moves if move.id not in ours]
+    return [move.id for move in view.cluster.moves if move.id not in ours]
 
 
 def _down(view: ExecutorView, targets: Iterable[ReassignmentTarget]) -> str | None:
-    down = next((target.id for target in targets if not view.seen.brokers.issuperset(target.adding)), None)
+    down = next((target.id for target in targets if not view.cluster.brokers.issuperset(target.adding)), None)
     return f"a broker that gets a copy of {down} is down" if down is not None else None
 
 
@@ -315,19 +317,19 @@ def no_longer_to_cancel(
     return None
 
 
-def no_longer_to_set(change: ThrottleChange, seen: SeenThrottle | None, topic: RawTopic | None = None) -> str | None:
+def no_longer_to_set(change: ThrottleChange, found: SeenThrottle | None, topic: RawTopic | None = None) -> str | None:
     """Why the throttle is not to be changed; None when it is as it was."""
     if change.topic_id is not None and (topic is None or topic.topic_id != change.topic_id):
         return f"topic {change.resource.topic} could not be seen, or was deleted and created again"
     if change.expected is None:
         return None
     what = f"{change.key} of {change.resource.kind} {change.resource.name}"
-    if seen is None:
+    if found is None:
         return f"{what} could not be read"
-    if seen.own not in change.expected:
-        return f"{what} is {seen.own or 'not set'}, which is not as when the change was decided"
-    if change.alone and seen.default is not None:
-        return f"{what} is {seen.default} by default, which rackwise did not set"
+    if found.own not in change.expected:
+        return f"{what} is {found.own or 'not set'}, which is not as when the change was decided"
+    if change.alone and found.default is not None:
+        return f"{what} is {found.default} by default, which rackwise did not set"
     return None
 
 

@@ -193,7 +193,11 @@ def _answer(
     asked = state.waiting
     if isinstance(event, ClusterRead) and isinstance(asked, ReadCluster):
         state = state._replace(waiting=None)
-        return _decide(state, event.seen, policy) if event.seen is not None else _go_on(_unseen(state, event, policy))
+        return (
+            _decide(state, event.cluster, policy)
+            if event.cluster is not None
+            else _go_on(_unseen(state, event, policy))
+        )
     if isinstance(event, JournalAppended) and isinstance(asked, AppendJournal):
         return _written(_awaiting_throttle(state, asked, policy), asked)
     if isinstance(event, RequestDone) and isinstance(
@@ -228,8 +232,10 @@ def _go_on(state: MachineState, notices: MachineCommands = ()) -> tuple[MachineS
     return state, (*notices, look)
 
 
-def _decide(state: MachineState, seen: ClusterView, policy: ReassignmentPolicy) -> tuple[MachineState, MachineCommands]:
-    view = view_of(state, seen, policy)
+def _decide(
+    state: MachineState, cluster: ClusterView, policy: ReassignmentPolicy
+) -> tuple[MachineState, MachineCommands]:
+    view = view_of(state, cluster, policy)
     decision = _first(work_on_batch(view), clear_throttles(view), work_on_plan(view))
     state, notices = view.state, decision.notices
     if decision.append is not None:

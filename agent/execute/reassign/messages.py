@@ -1,4 +1,4 @@
-"""Events of the reassignment executor and the commands that it returns.
+"""Events and commands of the reassignment executor, and `ClusterView`: what it sees of the cluster.
 
 The driver carries out one asking command at a time (`AppendJournal`, `ReadCluster`, `AlterReassignments`,
 `CancelReassignments`, `AlterThrottles`, `ElectLeaders`) and returns its answer as an event; `NotifyOperator` and
@@ -88,7 +88,7 @@ class TimePassed(NamedTuple):
 class ClusterRead(NamedTuple):
     """The answer to `ReadCluster`; None: it failed."""
 
-    seen: ClusterView | None
+    cluster: ClusterView | None
     silent: bool = False
     """True when it failed because no broker answered, perhaps for want of a controller: brokers wait for one."""
 

@@ -71,14 +71,17 @@ class CopyLoad(NamedTuple):
 
 
 def next_batch(
-    pending: Iterable[ReassignmentTarget], seen: ClusterView, policy: ReassignmentPolicy, max_moves: int | None = None
+    pending: Iterable[ReassignmentTarget],
+    cluster: ClusterView,
+    policy: ReassignmentPolicy,
+    max_moves: int | None = None,
 ) -> tuple[ReassignmentTarget, ...]:
     """The partitions that may move together now, sorted by partition; empty only when nothing is pending.
 
     A partition that is beyond a cap by itself, or whose size is unknown where bytes are capped, is the only one of its
     batch that copies anything.
     """
-    now = {partition.id: partition for partition in seen.partitions}
+    now = {partition.id: partition for partition in cluster.partitions}
     limits = policy.limits
     at_most = min(limits.batch_partitions, limits.max_moves_per_cluster, max_moves or limits.batch_partitions)
     waiting = [_order(target, now.get(target.id)) for target in pending]
@@ -164,12 +167,12 @@ def _listed(target: ReassignmentTarget) -> int:
     return sum(number + len(str(broker)) for broker in (*target.before, *target.adding))
 
 
-def replication_graph(targets: Iterable[ReassignmentTarget], seen: ClusterView) -> nx.MultiDiGraph[int]:
+def replication_graph(targets: Iterable[ReassignmentTarget], cluster: ClusterView) -> nx.MultiDiGraph[int]:
     """Broker -> broker, one edge per copy with its bytes (0 when unknown), keyed by partition.
 
     A partition without a leader has no replica to copy from; its copies start at the first replica, which will lead it.
     """
-    now = {partition.id: partition for partition in seen.partitions}
+    now = {partition.id: partition for partition in cluster.partitions}
     graph = _no_copies()
     for target in targets:
         for source, broker in _copies(target, now.get(target.id)):
@@ -192,9 +195,9 @@ def rack_loads(graph: nx.MultiDiGraph[int], racks: Mapping[int, str | None]) -> 
     return _loads(crossing)
 
 
-def batch_sentence(targets: Sequence[ReassignmentTarget], seen: ClusterView, rate_bytes_per_s: int | None) -> str:
+def batch_sentence(targets: Sequence[ReassignmentTarget], cluster: ClusterView, rate_bytes_per_s: int | None) -> str:
     """What a batch means for brokers and racks, in one sentence."""
-    graph = replication_graph(targets, seen)
+    graph = replication_graph(targets, cluster)
     loads = broker_loads(graph)
     if not loads:
         return f"{counted(len(targets), 'partition')} with another order of replicas, no data moves"
@@ -203,8 +206,8 @@ def batch_sentence(targets: Sequence[ReassignmentTarget], seen: ClusterView, rat
     total = sized(sum(load.bytes_in for load in loads.values()))
     parts = [f"{counted(len(targets), 'partition')}, {total}{unknown} to copy"]
     parts.append(f"most to broker {busiest}: {sized(loads[busiest].bytes_in)}{unknown}")
-    if seen.racks:
-        crossing = sum(load.bytes_in for load in rack_loads(graph, dict(seen.racks)).values())
+    if cluster.racks:
+        crossing = sum(load.bytes_in for load in rack_loads(graph, dict(cluster.racks)).values())
         parts.append(f"{sized(crossing)} across racks")
     if rate_bytes_per_s:
         slowest = max(max(load.bytes_in, load.bytes_out) for load in loads.values())
@@ -258,7 +261,7 @@ def _bytes(target: ReassignmentTarget) -> int | None:
 def clear_throttles(view: ExecutorView) -> BatchDecision | None:
     """Take away throttles that no open batch needs. A broker that is down owes until it is back."""
     owed = [debt for debt in view.state.records.debts if not _needed(debt, view.batch)]
-    found = {debt: throttle_status(debt, view.seen) for debt in owed}
+    found = {debt: throttle_status(debt, view.cluster) for debt in owed}
     if not view.state.settled:
         # A request that sets it may still be on its way, and one that takes it away must not be sent twice.
         return (
@@ -272,7 +275,9 @@ def clear_throttles(view: ExecutorView) -> BatchDecision | None:
     due = tuple(debt for debt, it in found.items() if it is ThrottleStatus.STANDS)
     if not due:
         return BatchDecision(wait_for=_unreachable(owed)) if owed else None
-    return BatchDecision(AppendJournal(due, AlterThrottles(tuple(throttle_removal(debt, view.seen) for debt in due))))
+    return BatchDecision(
+        AppendJournal(due, AlterThrottles(tuple(throttle_removal(debt, view.cluster) for debt in due)))
+    )
 
 
 def _unreachable(owed: list[ThrottleDebt]) -> str:
@@ -373,23 +378,23 @@ def _hold(view: ExecutorView, plan: ReassignmentPlan, pending: tuple[Reassignmen
 
 
 def _begin(view: ExecutorView, plan: ReassignmentPlan, pending: tuple[ReassignmentTarget, ...]) -> BatchDecision | None:
-    up = view.seen.brokers
+    up = view.cluster.brokers
     ready = [it for it in pending if view.status(it) is TargetStatus.BEFORE and up.issuperset(it.adding)]
     if not pending:
         return None
     if not ready:
         why = "has replicas of before and after without a reassignment, or needs a broker that is down"
         return BatchDecision(wait_for=f"no new batch: of what is left, {pending[0].id} {why}", held=True)
-    targets = next_batch(ready, view.seen, view.policy, plan.max_moves)
+    targets = next_batch(ready, view.cluster, view.policy, plan.max_moves)
     moves_data = any(target.moves_data for target in targets)
-    rate = rate_of(targets, view.seen, view.policy, plan.throttle_bytes_per_s) if moves_data else None
+    rate = rate_of(targets, view.cluster, view.policy, plan.throttle_bytes_per_s) if moves_data else None
     batch = Batch(
         plan.proposal_id, _number(view, plan), targets, back=plan.state is PlanState.ROLLING_BACK, rate_bytes_per_s=rate
     )
-    throttle = batch_throttles(batch, view.seen)
+    throttle = batch_throttles(batch, view.cluster)
     debts = tuple(debt._replace(tries=1) for debt in throttle.debts)
     then = AlterThrottles(tuple(throttle_update(debt) for debt in debts)) if debts else None
-    sentences = (f"batch {batch.number}: {batch_sentence(targets, view.seen, rate)}", *throttle.left)
+    sentences = (f"batch {batch.number}: {batch_sentence(targets, view.cluster, rate)}", *throttle.left)
     notices = tuple(NotifyOperator(alarm=False, sentence=sentence) for sentence in sentences)
     return BatchDecision(AppendJournal((batch, *debts), then), notices)
 

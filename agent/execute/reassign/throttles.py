@@ -43,7 +43,7 @@ class BatchThrottles(NamedTuple):
 
 
 def rate_of(
-    targets: Sequence[ReassignmentTarget], seen: ClusterView, policy: ReassignmentPolicy, fixed: int | None = None
+    targets: Sequence[ReassignmentTarget], cluster: ClusterView, policy: ReassignmentPolicy, fixed: int | None = None
 ) -> int:
     """Bytes per second for each broker of the batch: its headroom, between floor and ceiling.
 
@@ -55,7 +55,7 @@ def rate_of(
     if chosen is not None:
         return chosen
     floor, ceiling = policy.limits.throttle_floor, policy.limits.throttle_ceiling
-    traffic = dict(seen.traffic)
+    traffic = dict(cluster.traffic)
     brokers = {broker for target in targets for broker in (*target.before, *target.adding)}
     whole = policy.limits.broker_bandwidth
     free = min((whole - traffic.get(broker, whole) for broker in brokers), default=0.0)
@@ -67,16 +67,16 @@ def rate_of(
     return int(min(max(free * policy.limits.throttle_headroom_share, least), max(ceiling, floor)))
 
 
-def batch_throttles(batch: Batch, seen: ClusterView) -> BatchThrottles:
+def batch_throttles(batch: Batch, cluster: ClusterView) -> BatchThrottles:
     """The debts that the batch would make, and the throttles of others that it keeps to."""
     rate = batch.rate_bytes_per_s
     moving = [target for target in batch.targets if target.moves_data]
     if rate is None or not moving:
         return BatchThrottles((), ())
-    now = {(throttle.resource, throttle.key): throttle for throttle in seen.throttles}
+    now = {(throttle.resource, throttle.key): throttle for throttle in cluster.throttles}
     debts: list[ThrottleDebt] = []
     left: list[str] = []
-    for resource, key, ours in (*_rates(moving, seen, rate), *_lists(moving)):
+    for resource, key, ours in (*_rates(moving, cluster, rate), *_lists(moving)):
         throttle = now.get((resource, key), SeenThrottle(resource, key, None))
         if _others_rule(key, throttle):
             value = throttle.own or throttle.default
@@ -90,14 +90,14 @@ def batch_throttles(batch: Batch, seen: ClusterView) -> BatchThrottles:
     return BatchThrottles(tuple(sorted(debts, key=lambda debt: (debt.resource, debt.key))), tuple(left))
 
 
-def missing_throttles(batch: Batch, debts: Sequence[ThrottleDebt], seen: ClusterView) -> tuple[ThrottleDebt, ...]:
+def missing_throttles(batch: Batch, debts: Sequence[ThrottleDebt], cluster: ClusterView) -> tuple[ThrottleDebt, ...]:
     """The debts, with what they lack by this look: entries or rates that were taken for others' when they were made.
 
     Brokers report settings a moment late: what an earlier batch has just removed may still have been reported.
     """
     made = {(debt.resource, debt.key): debt for debt in debts}
     missing: list[ThrottleDebt] = []
-    for debt in batch_throttles(batch, seen).debts:
+    for debt in batch_throttles(batch, cluster).debts:
         before = made.get((debt.resource, debt.key))
         if before is None:
             missing.append(debt)
@@ -106,13 +106,13 @@ def missing_throttles(batch: Batch, debts: Sequence[ThrottleDebt], seen: Cluster
     return tuple(missing)
 
 
-def throttle_status(debt: ThrottleDebt, seen: ClusterView) -> ThrottleStatus:
+def throttle_status(debt: ThrottleDebt, cluster: ClusterView) -> ThrottleStatus:
     """Whether what we set is there."""
-    if _topic_is_another(debt, seen):
+    if _topic_is_another(debt, cluster):
         return ThrottleStatus.GONE
-    if _down(debt.resource, seen) or debt.resource in seen.unread:
+    if _down(debt.resource, cluster) or debt.resource in cluster.unread:
         return ThrottleStatus.UNREACHABLE
-    own = own_value(debt, seen)
+    own = own_value(debt, cluster)
     if own is None:
         return ThrottleStatus.GONE
     if debt.key in _RATES:
@@ -120,22 +120,22 @@ def throttle_status(debt: ThrottleDebt, seen: ClusterView) -> ThrottleStatus:
     return ThrottleStatus.STANDS if set(_entries(own)) & set(_entries(debt.ours)) else ThrottleStatus.GONE
 
 
-def own_value(debt: ThrottleDebt, seen: ClusterView) -> str | None:
+def own_value(debt: ThrottleDebt, cluster: ClusterView) -> str | None:
     """What is set there now."""
-    rows = seen.throttles
+    rows = cluster.throttles
     owns = _OWN.of((rows,), lambda: {(it.resource, it.key): it.own for it in rows}, lambda _: 1)
     return owns.get((debt.resource, debt.key))
 
 
-def complete(debt: ThrottleDebt, seen: ClusterView) -> bool:
+def complete(debt: ThrottleDebt, cluster: ClusterView) -> bool:
     """True when nothing of it is missing, or its broker is down or its topic no more; what was not read is not."""
-    if _topic_is_another(debt, seen):
+    if _topic_is_another(debt, cluster):
         return True
-    if _down(debt.resource, seen):
+    if _down(debt.resource, cluster):
         return True
-    if debt.resource in seen.unread:
+    if debt.resource in cluster.unread:
         return False
-    own = own_value(debt, seen)
+    own = own_value(debt, cluster)
     if debt.key in _RATES:
         return own is not None  # another rate is another tool's by now, and stays
     return own is not None and (own == "*" or set(_entries(debt.ours)) <= set(_entries(own)))
@@ -149,9 +149,9 @@ def throttle_update(debt: ThrottleDebt) -> ThrottleChange:
     return ThrottleChange(debt.resource, debt.key, OpType.SET, debt.ours, expected=ours, alone=True)
 
 
-def throttle_removal(debt: ThrottleDebt, seen: ClusterView) -> ThrottleChange:
+def throttle_removal(debt: ThrottleDebt, cluster: ClusterView) -> ThrottleChange:
     """What pays the debt, given that its throttle is set."""
-    own = own_value(debt, seen) or ""
+    own = own_value(debt, cluster) or ""
     if debt.key in _RATES:
         ours = (debt.ours,) if debt.formerly is None else (debt.ours, debt.formerly)
         if debt.before is None:
@@ -187,13 +187,13 @@ def resources_of(targets: Iterable[ReassignmentTarget], debts: Iterable[Throttle
 
 
 def _rates(
-    targets: Sequence[ReassignmentTarget], seen: ClusterView, rate: int
+    targets: Sequence[ReassignmentTarget], cluster: ClusterView, rate: int
 ) -> Iterator[tuple[ThrottleResource, str, str]]:
     """Sources send at that rate and copies receive at it. A broker that is down gets no setting."""
     sources = {broker for target in targets for broker in target.before}
     copies = {broker for target in targets for broker in target.adding}
     for key, brokers in ((LEADER_RATE, sources), (FOLLOWER_RATE, copies)):
-        for broker in sorted(brokers & seen.brokers):
+        for broker in sorted(brokers & cluster.brokers):
             yield ThrottleResource(broker=broker), key, str(rate)
 
 
@@ -218,16 +218,16 @@ def _topic_id(resource: ThrottleResource, targets: Sequence[ReassignmentTarget])
     return next(target.topic_id for target in targets if target.id.topic == resource.topic)
 
 
-def _topic_is_another(debt: ThrottleDebt, seen: ClusterView) -> bool:
+def _topic_is_another(debt: ThrottleDebt, cluster: ClusterView) -> bool:
     """Settings go with their topic; one of the same name has none of ours."""
     if (name := debt.resource.topic) is None:
         return False
-    ids = _IDS.of((seen.partitions,), lambda: {it.id.topic: it.topic_id for it in seen.partitions}, lambda _: 1)
-    return name in seen.gone or (name in ids and ids[name] != debt.topic_id)
+    ids = _IDS.of((cluster.partitions,), lambda: {it.id.topic: it.topic_id for it in cluster.partitions}, lambda _: 1)
+    return name in cluster.gone or (name in ids and ids[name] != debt.topic_id)
 
 
-def _down(resource: ThrottleResource, seen: ClusterView) -> bool:
-    return resource.broker is not None and resource.broker not in seen.brokers
+def _down(resource: ThrottleResource, cluster: ClusterView) -> bool:
+    return resource.broker is not None and resource.broker not in cluster.brokers
 
 
 def _entries(value: str | None) -> tuple[str, ...]:

@@ -12,7 +12,6 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from agent.detect.assess import topics_of
 from agent.execute.rebalance.trigger_judgement import GroupView, group_view
 from agent.journal.triggers import LearnedGroup, acted_at, learned_of, open_triggers
 from agent.values.journal import JournalState
@@ -21,7 +20,7 @@ from agent.values.limits import GroupTriggerLimits, Limits, TriState
 from agent.values.memory import Memory
 from agent.values.number_format import counted
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
-from agent.values.snapshot import CLASSIC_KINDS, GroupKind, ReaderGroup, Snapshot
+from agent.values.snapshot import CLASSIC_KINDS, GroupKind, ReaderGroup, Snapshot, topics_of
 
 OPEN_MS = 60_000
 """A trigger that was not judged yet blocks the next one of its group for this long."""
@@ -108,52 +107,58 @@ def refusal(
     group_id = proposal.subject.name
     allowed = limits.trigger_of(group_id)
     group = snapshot.groups.get(group_id)
-    seen = group_view(group)
+    description = group_view(group)
     learned = learned_of(view, group_id)
-    why = description_refusal(seen, allowed)
+    why = description_refusal(description, allowed)
     if why is None and isinstance(group, ReaderGroup):
-        now = _Now(proposal, group, seen, snapshot, memory, view, limits, allowed, learned, moved)
+        now = _Now(proposal, group, description, snapshot, memory, view, limits, allowed, learned, moved)
         why = next((found for check in _CHECKS if (found := check(now)) is not None), None)
     return None if why is None else TriggerRefusal(proposal.id, *why)
 
 
-def description_refusal(seen: GroupView | None, allowed: GroupTriggerLimits) -> RefusalCause | None:
+def description_refusal(description: GroupView | None, allowed: GroupTriggerLimits) -> RefusalCause | None:
     """Refusal by a description of the group alone; None when that shows no reason."""
-    if seen is None:
+    if description is None:
         return RefusalCause(RefusalReason.GONE, "the coordinator does not know the group", SEEN)
-    if seen.kind is not None and seen.kind not in CLASSIC_KINDS:
-        return RefusalCause(RefusalReason.NOT_CLASSIC, f"group {seen.group_id} is a {seen.kind.value} group", SEEN)
-    if seen.state in MEMBERLESS_STATES:
-        return RefusalCause(RefusalReason.EMPTY, f"group {seen.group_id} is {seen.state}", SEEN)
-    if seen.state != STABLE:
-        return RefusalCause(RefusalReason.NOT_STABLE, f"group {seen.group_id} is {seen.state}, not Stable", SEEN)
-    return _by_members(seen, allowed)
+    if description.kind is not None and description.kind not in CLASSIC_KINDS:
+        return RefusalCause(
+            RefusalReason.NOT_CLASSIC, f"group {description.group_id} is a {description.kind.value} group", SEEN
+        )
+    if description.state in MEMBERLESS_STATES:
+        return RefusalCause(RefusalReason.EMPTY, f"group {description.group_id} is {description.state}", SEEN)
+    if description.state != STABLE:
+        return RefusalCause(
+            RefusalReason.NOT_STABLE, f"group {description.group_id} is {description.state}, not Stable", SEEN
+        )
+    return _by_members(description, allowed)
 
 
-def _by_members(seen: GroupView, allowed: GroupTriggerLimits) -> RefusalCause | None:
-    if not seen.members:
-        return RefusalCause(RefusalReason.EMPTY, f"group {seen.group_id} has no members", SEEN)
-    if seen.unreadable:
-        sentence = f"the bytes of {counted(len(seen.unreadable), 'member')} cannot be read: {seen.unreadable[0]}"
+def _by_members(description: GroupView, allowed: GroupTriggerLimits) -> RefusalCause | None:
+    if not description.members:
+        return RefusalCause(RefusalReason.EMPTY, f"group {description.group_id} has no members", SEEN)
+    if description.unreadable:
+        sentence = (
+            f"the bytes of {counted(len(description.unreadable), 'member')} cannot be read: {description.unreadable[0]}"
+        )
         return RefusalCause(RefusalReason.UNREADABLE, sentence, SEEN)
-    if seen.assignor in EAGER_ASSIGNORS and not allowed.allow_eager:
-        sentence = f"under {seen.assignor} every member gives up all its partitions in a rebalance"
+    if description.assignor in EAGER_ASSIGNORS and not allowed.allow_eager:
+        sentence = f"under {description.assignor} every member gives up all its partitions in a rebalance"
         return RefusalCause(RefusalReason.EAGER, sentence, SEEN)
-    if seen.assignor not in EAGER_ASSIGNORS | COOPERATIVE_ASSIGNORS:
-        sentence = f"its protocol is {seen.assignor or 'hidden'}, which is not one of Kafka's"
+    if description.assignor not in EAGER_ASSIGNORS | COOPERATIVE_ASSIGNORS:
+        sentence = f"its protocol is {description.assignor or 'hidden'}, which is not one of Kafka's"
         return RefusalCause(RefusalReason.UNKNOWN_ASSIGNOR, sentence, SEEN)
-    return _by_history(seen, allowed)
+    return _by_history(description, allowed)
 
 
-def _by_history(seen: GroupView, allowed: GroupTriggerLimits) -> RefusalCause | None:
-    if seen.static and not allowed.allow_static:
-        sentence = f"{counted(len(seen.static), 'static member')}, such as {seen.static[0]}"
+def _by_history(description: GroupView, allowed: GroupTriggerLimits) -> RefusalCause | None:
+    if description.static and not allowed.allow_static:
+        sentence = f"{counted(len(description.static), 'static member')}, such as {description.static[0]}"
         return RefusalCause(RefusalReason.STATIC, sentence, SEEN)
-    if len(seen.versions) > 1 and not allowed.allow_rolling and allowed.rolling is not TriState.NO:
-        versions = ", ".join(map(str, sorted(seen.versions)))
+    if len(description.versions) > 1 and not allowed.allow_rolling and allowed.rolling is not TriState.NO:
+        versions = ", ".join(map(str, sorted(description.versions)))
         return RefusalCause(RefusalReason.ROLLING, f"its members send metadata of the versions {versions}", SEEN)
-    if len(seen.generations) > 1:
-        generations = ", ".join(map(str, sorted(seen.generations)))
+    if len(description.generations) > 1:
+        generations = ", ".join(map(str, sorted(description.generations)))
         sentence = f"its members joined the last rebalance from generations {generations}"
         return RefusalCause(RefusalReason.MIXED_GENERATIONS, sentence, SEEN)
     return None
@@ -164,7 +169,7 @@ class _Now(NamedTuple):
 
     proposal: Proposal
     group: ReaderGroup
-    seen: GroupView | None
+    description: GroupView | None
     snapshot: Snapshot
     memory: Memory
     view: JournalState

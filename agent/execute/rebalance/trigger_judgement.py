@@ -209,13 +209,13 @@ def expected(proposal: Proposal, group: Group | None) -> TriggerExpectation:
     """The group's current items and the proposal's moves, as the journal keeps them."""
     owners = _owners(group)
     items = sum(len(held) for held in owners.values())
-    seen = group_view(group)
+    now = group_view(group)
     moves = _predicted(proposal)
     characters = sum(len(reader) + sum(map(len, held)) for reader, held in owners.items())
     characters += sum(len(move.item) + len(move.source or "") + len(move.target) for move in moves)
     small = characters <= MOST_CHARACTERS
     return TriggerExpectation(
-        generation=None if seen is None else seen.generation,
+        generation=None if now is None else now.generation,
         readers=tuple(sorted(owners)),
         holds=owners if small else {},
         moves=moves if small else (),
@@ -273,10 +273,10 @@ def _look(entry: TriggerEntry, group: Group | None, age_ms: int) -> _Judgement |
     """Judgement by the group as it is now; None while it is moving or hidden."""
     if not isinstance(group, ReaderGroup) or group.hidden or group.state != STABLE:
         return None
-    seen = group_view(group)
+    now = group_view(group)
     rebalances = None
-    if entry.expected.generation is not None and seen is not None and seen.generation is not None:
-        rebalances = seen.generation - entry.expected.generation
+    if entry.expected.generation is not None and now is not None and now.generation is not None:
+        rebalances = now.generation - entry.expected.generation
         if rebalances <= 0:
             patience = f"no new generation was seen within {PATIENCE_MS // 1000} s"
             return _Judgement(TriggerVerdict.NO_REBALANCE, patience, 0) if age_ms >= PATIENCE_MS else None

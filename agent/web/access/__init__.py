@@ -1,1 +1,1 @@
-"""Access to pages and API: who asks, with which role, and which requests are refused."""
+"""Access to pages and API: the person of a request, its roles, and requests that are refused."""

@@ -54,8 +54,8 @@ def is_in(address: str, networks: TrustedNetworks) -> bool:
 def client_address(scope: Scope, networks: TrustedNetworks) -> str:
     """The address that a request comes from: of a connection from a trusted proxy, the last one that it did not add.
 
-    Each proxy writes the address that it was asked from at the end of ``X-Forwarded-For``; what stands before the first
-    address of a stranger, that stranger may have written.
+    Each proxy appends the address of its own client to ``X-Forwarded-For``; all before the last address that no proxy
+    has may be forged.
     """
     client = scope.get("client")
     address = str(client[0]) if client else ""

@@ -99,14 +99,15 @@ class AccessControl:
 
     def _unless_allowed(self, request: Request) -> Response | None:
         """The answer instead of the route's; None where the person may go on."""
-        path, person = request.url.path, person_of(request)
+        path, person = str(request.scope["path"]), person_of(request)
         if path in _OPEN or path.startswith(STATIC):
             return None
         role = AccessRole.VIEW if request.method in SAFE else AccessRole.APPROVE
         if person.may(role):
             return None
         if not person.signed_in and request.method in SAFE and is_for_browser(request):
-            following = f"{path}?{request.url.query}" if request.url.query else path
+            query = request.scope["query_string"].decode("latin-1")
+            following = f"{path}?{query}" if query else path
             return RedirectResponse(f"{SIGN_IN}?next={quote(following, safe='')}", status_code=HTTPStatus.SEE_OTHER)
         return refusal_answer(request, not_allowed(person, role))
 
@@ -143,19 +144,21 @@ def cookie_text(gate: AccessGate, name: str, value: str, max_age_s: int | None, 
 def set_answer_headers(headers: MutableHeaders, request: Request, gate: AccessGate) -> None:
     """What every answer of pages and API says to browsers."""
     issuer = f" {gate.oidc.origin}" if gate.oidc is not None else ""
-    headers["content-security-policy"] = (
+    policy = (
         "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
         f" object-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'self'{issuer}"
     )
+    headers.setdefault("content-security-policy", policy)  # a route may have a narrower one
     headers["x-content-type-options"] = "nosniff"
     headers["x-frame-options"] = "DENY"
     headers["referrer-policy"] = "same-origin"
     headers["permissions-policy"] = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
     headers["cross-origin-opener-policy"] = "same-origin"
     headers["cross-origin-resource-policy"] = "same-origin"
-    if person_of(request).signed_in and not request.url.path.startswith(STATIC):
+    is_static = str(request.scope["path"]).startswith(STATIC)
+    if person_of(request).signed_in and not is_static:
         headers["cache-control"] = "no-store"
-    elif not request.url.path.startswith(STATIC):
+    elif not is_static:
         headers.setdefault("cache-control", "no-store")
     if gate.secure:
         headers["strict-transport-security"] = f"max-age={_YEAR_S}"

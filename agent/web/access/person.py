@@ -1,4 +1,4 @@
-"""Who asks over HTTP, and what that person may do.
+"""The person of an HTTP request, with the roles that say what it may do.
 
 Invariants: a role includes those before it. A name is short, on one line and visible; two spellings that look alike to
 Unicode (NFKC) are one name, so that one person is not two.
@@ -34,7 +34,7 @@ class AccessRole(StrEnum):
 
 
 class SignInWay(StrEnum):
-    """How it is known who asks."""
+    """The way in which a person was identified."""
 
     NONE = "none"
     """It is not known."""
@@ -45,7 +45,7 @@ class SignInWay(StrEnum):
 
 
 class SignedInPerson(NamedTuple):
-    """Who asks, and what that person may do."""
+    """The person of a request, with its roles."""
 
     name: str
     """As the journal names the person; empty for someone who is not signed in."""
@@ -54,7 +54,7 @@ class SignedInPerson(NamedTuple):
 
     @property
     def signed_in(self) -> bool:
-        """Whether it is known who asks."""
+        """Whether the person is identified."""
         return self.via is not SignInWay.NONE
 
     def may(self, role: AccessRole) -> bool:

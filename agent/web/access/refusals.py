@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from http import HTTPStatus
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, Response
 
 from agent.web.page.assets import asset_url
 from config.foreign_text import safe_text
@@ -16,6 +17,7 @@ from config.foreign_text import safe_text
 API = "/api/"
 _MOST_TEXT = 500
 PROBLEM_TYPE = "application/problem+json"
+_HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 
 class AccessRefused(HTTPException):
@@ -48,12 +50,12 @@ pages.globals["asset_url"] = asset_url
 
 def is_for_browser(request: Request) -> bool:
     """Whether a page is the answer, not a document."""
-    return not request.url.path.startswith(API) and "text/html" in request.headers.get("accept", "")
+    return not str(request.scope["path"]).startswith(API) and "text/html" in request.headers.get("accept", "")
 
 
 def refusal_answer(request: Request, refused: AccessRefused) -> Response:
     """The answer to a refused request."""
-    headers = {**(refused.headers or {})}
+    headers = {**_HEADERS, **(refused.headers or {})}
     status = refused.status_code
     if status == HTTPStatus.UNAUTHORIZED:
         headers["www-authenticate"] = 'Bearer realm="rackwise"'
@@ -62,12 +64,23 @@ def refusal_answer(request: Request, refused: AccessRefused) -> Response:
             title=HTTPStatus(status).phrase, what=refused.what, why=refused.why, todo=refused.todo
         )
         return HTMLResponse(page, status_code=status, headers=headers)
-    problem = {
+    return Response(problem_bytes(refused), status, headers, PROBLEM_TYPE)
+
+
+def problem_bytes(refused: AccessRefused) -> bytes:
+    """The problem as JSON of ASCII alone."""
+    problem: dict[str, object] = {
         "type": refused.kind,
-        "title": HTTPStatus(status).phrase,
-        "status": status,
+        "title": HTTPStatus(refused.status_code).phrase,
+        "status": refused.status_code,
         "detail": f"{refused.what}: {refused.why}" if refused.why else refused.what,
     }
     if refused.todo:
         problem["todo"] = refused.todo
-    return JSONResponse(problem, status_code=status, headers=headers, media_type=PROBLEM_TYPE)
+    return json.dumps(problem, separators=(",", ":")).encode("ascii")
+
+
+def failed(request: Request, _error: Exception) -> Response:
+    """The handler of an error that no route expects; the server logs it."""
+    todo = "See the agent's log for the error, and report it."
+    return refusal_answer(request, AccessRefused(500, "the agent failed to answer", todo=todo))

@@ -70,8 +70,7 @@ class ApiAnswers:
         self, request: Request, kind: ListKind, query: ListQuery, rows: Sequence[Mapping[str, Any]]
     ) -> Response:
         """A page of a list."""
-        look = getattr(request.state, "look", None)
-        page = page_of(rows, kind, query, 0 if look is None else look.cycle)
+        page = page_of(rows, kind, query)
         return self.send(request, encoded({"items": page.rows, "total": page.total, "next": page.next}))
 
     def send(self, request: Request, made: EncodedDocument) -> Response:

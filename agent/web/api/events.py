@@ -140,11 +140,13 @@ class EventStream:
             if self._listeners:
                 try:
                     await self._tell()
-                except Exception as error:  # noqa: BLE001 the next look is told all the same
-                    structlog.get_logger("rackwise").warning("events_failed", sentence=f"a look was not told: {error}")
+                except Exception as error:  # noqa: BLE001 the next look is sent all the same
+                    structlog.get_logger("rackwise").warning(
+                        "events_failed", sentence=f"an event was not sent: {error}"
+                    )
 
     async def _tell(self) -> None:
-        """Tell of a look that is new, once its documents are there: who is told asks for them at once."""
+        """Send an event for a new look once its documents are there: a client asks for them at once."""
         documents, before = await self._shown(), self._seen
         if documents is None or (before is not None and before.cycle == documents.look.cycle):
             return
@@ -160,8 +162,8 @@ class EventStream:
             for one in look.evaluation.proposals
         }
         plans = {row["plan"]: row for row in plan_rows(self._view.journal().view)}
-        told = ("plan", "state", "paused", "partitions", "done", "moving", "sentence")
-        short = {name: {key: value for key, value in row.items() if key in told} for name, row in plans.items()}
+        fields = ("plan", "state", "paused", "partitions", "done", "moving", "sentence")
+        short = {name: {key: value for key, value in row.items() if key in fields} for name, row in plans.items()}
         return _SeenState(look.cycle, findings, proposals, short)
 
     def _send(self, *events: tuple[str, Mapping[str, Any]]) -> None:
@@ -212,8 +214,8 @@ def _differences(
         (words[1], [row for key, row in before.items() if key not in now]),
     ):
         for row in rows[:_NAMED]:
-            told = {key: value for key, value in row.items() if key != "evidence"}
-            yield name, {"change": word, **told}
+            fields = {key: value for key, value in row.items() if key != "evidence"}
+            yield name, {"change": word, **fields}
         if len(rows) > _NAMED:
             yield name, {"change": word, "more": len(rows) - _NAMED}
 

@@ -1,7 +1,7 @@
 """Lists in pages: search, sort, and a cursor that names the last row sent. Pure; the work is bounded by the rows.
 
-A cursor goes on after the row that it names. Within one look no row comes twice and none is missed; in a newer look the
-page begins after the same row wherever that is now, and where the row is gone, at the same place of the list.
+A cursor goes on after the row that it names, wherever that is by now: while the rows are the same, none comes twice
+and none is missed. Where the row is gone, the page begins with the one that came after it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import base64
 import binascii
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 from fastapi import Query
+from typing_extensions import TypedDict
 
 from agent.web.api.problems import ApiProblem
 
@@ -27,7 +28,7 @@ Identity = Callable[[Row], str]
 
 
 class ListKind(NamedTuple):
-    """How rows of one kind are told apart, searched and sorted."""
+    """How rows of one kind are distinguished, searched and sorted."""
 
     identity: tuple[str, ...]
     """Fields that no two rows share."""
@@ -77,14 +78,14 @@ def list_query(
     return ListQuery(limit, cursor, q, sort)
 
 
-def page_of(rows: Sequence[Row], kind: ListKind, query: ListQuery, cycle: int) -> RowPage:
+def page_of(rows: Sequence[Row], kind: ListKind, query: ListQuery) -> RowPage:
     """The page that was asked for. Raises `ApiProblem` for a field that is no sort, and a cursor that is none."""
     found = _sorted(_searched(rows, kind, query.q), kind, query.sort)
-    begin = 0 if query.cursor is None else _after(found, kind, query, cycle)
+    begin = 0 if query.cursor is None else _after(found, kind, query)
     page = list(found[begin : begin + query.limit])
     end = begin + len(page)
     more = end < len(found) and page
-    return RowPage(page, len(found), _cursor(query, cycle, end, _identity(page[-1], kind)) if more else None)
+    return RowPage(page, len(found), _cursor(query, end, _identity(page[-1], kind)) if more else None)
 
 
 def _searched(rows: Sequence[Row], kind: ListKind, text: str) -> Sequence[Row]:
@@ -117,21 +118,21 @@ def _identity(row: Row, kind: ListKind) -> str:
     return json.dumps([row.get(name) for name in kind.identity], default=str)
 
 
-def _cursor(query: ListQuery, cycle: int, end: int, last: str) -> str:
-    text = json.dumps([cycle, end, last, query.digest], separators=(",", ":"))
+def _cursor(query: ListQuery, end: int, last: str) -> str:
+    text = json.dumps([end, last, query.digest], separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def _after(rows: Sequence[Row], kind: ListKind, query: ListQuery, cycle: int) -> int:
+def _after(rows: Sequence[Row], kind: ListKind, query: ListQuery) -> int:
     """Where the page of a cursor begins."""
-    made, end, last = _read_cursor(query)
-    if made == cycle:
-        return min(end, len(rows))
+    end, last = _read_cursor(query)
+    if 0 < end <= len(rows) and _identity(rows[end - 1], kind) == last:
+        return end
     place = next((at for at, row in enumerate(rows, 1) if _identity(row, kind) == last), None)
-    return min(end, len(rows)) if place is None else place
+    return min(max(0, end - 1), len(rows)) if place is None else place  # what came after it has moved up by one
 
 
-def _read_cursor(query: ListQuery) -> tuple[int, int, str]:
+def _read_cursor(query: ListQuery) -> tuple[int, str]:
     given = query.cursor or ""
     try:
         text = base64.b64decode(given + "=" * (-len(given) % 4), b"-_", validate=True)
@@ -139,9 +140,69 @@ def _read_cursor(query: ListQuery) -> tuple[int, int, str]:
     except (binascii.Error, ValueError, RecursionError):
         raise ApiProblem(422, "cursor: it is none of this API", todo=_BEGIN_AGAIN) from None
     match found:
-        case [int(made), int(end), str(last), str(digest)] if end >= 0:
+        case [int(end), str(last), str(digest)] if end >= 0:
             if digest != query.digest:
                 raise ApiProblem(422, "cursor: it is of another search or sort", todo=_BEGIN_AGAIN)
-            return made, end, last
+            return end, last
         case _:
             raise ApiProblem(422, "cursor: it is none of this API", todo=_BEGIN_AGAIN)
+
+
+Item = TypeVar("Item")
+
+
+class PageDocument(TypedDict, Generic[Item]):
+    """One page of a list."""
+
+    items: list[Item]
+    total: int
+    """Rows that the search found, on all pages."""
+    next: str | None
+    """Cursor of the following page; null on the last one."""
+
+
+_PRICED = ("cross_rack_bytes_per_s", "usd_per_day", "at_most_cross_rack_bytes_per_s", "at_most_usd_per_day")
+RACKS = ListKind(
+    ("rack",),
+    ("rack",),
+    ("rack", "replicas", "leaders", "members", "active_tasks", "standby_tasks", "cross_rack_in_bytes_per_s",
+     "cross_rack_out_bytes_per_s", "usd_per_day"),
+)  # fmt: skip
+BROKERS = ListKind(
+    ("broker",),
+    ("broker", "host", "rack"),
+    ("broker", "rack", "replicas", "leaders", "preferred_leaders", "in_bytes_per_s", "led_bytes"),
+)
+TOPICS = ListKind(
+    ("topic",), ("topic",), ("topic", "partitions", "in_bytes_per_s", "replicate_bytes_per_s", "read_bytes_per_s",
+    "read_usd_per_day", "replicate_usd_per_day", *_PRICED),
+)  # fmt: skip
+GROUPS = ListKind(
+    ("group",),
+    ("group", "assignor", "kind"),
+    ("group", "kind", "state", "members", "local_share", "best_local_share", "unknown_share", "gap_partitions",
+     "reads", "unknown_reads", "lag_records", "lag_worst_records", "max_task_lag_records", *_PRICED),
+)  # fmt: skip
+TASKS = ListKind(
+    ("task", "role", "process"),
+    ("task", "process", "rack", "role"),
+    ("task", "role", "process", "rack", "lag_age_ms"),
+)
+FINDINGS = ListKind(
+    ("id",), ("id", "finding", "subject", "sentence", "severity"), ("severity", "finding", "subject", "since_ms", "id")
+)
+PROPOSALS = ListKind(
+    ("id",), ("id", "kind", "sentence", "subject", "reason_text"), ("id", "kind", "created_ms", "expires_ms")
+)
+VERDICTS = ListKind(("proposal",), ("proposal", "verdict", "reason", "sentence"), ("proposal", "verdict", "until_ms"))
+HISTORY = ListKind(
+    ("at_ms", "what", "about", "who", "state"),
+    ("what", "about", "who", "state", "sentence"),
+    ("at_ms", "what", "about", "who", "state"),
+)
+SETTINGS = ListKind(("setting",), ("setting", "origin"), ("setting", "origin"))
+CHECKS = ListKind(
+    ("check",), ("check", "sentence", "state"), ("state", "check", "cross_rack_bytes_per_s", "usd_per_day")
+)
+RULES = ListKind(("about", "rule", "sentence"), ("about", "rule", "answer", "sentence"), ("about", "rule", "answer"))
+REPORTS = ListKind(("name",), ("name",), ("name", "bytes", "modified_ms"))

@@ -6,17 +6,21 @@ import json
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, NotRequired
+from urllib.parse import quote, unquote_to_bytes
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
 from typing_extensions import TypedDict
 
 from agent.errors import RackwiseError, RetryableFailure
+from config.foreign_text import safe_text
 
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 CONTENT_TYPE = "application/problem+json"
+_MOST_NAME, _MOST_MISTAKES = 100, 10
 _TODO = {
     404: "List the routes: GET /api/v1/openapi.json",
     405: "Use one of the methods that the Allow header names.",
@@ -106,12 +110,16 @@ def answer_problems(app: FastAPI) -> None:
     def of_http(_request: Request, error: Exception) -> Response:
         if not isinstance(error, HTTPException):
             return _unexpected()
+        if error.status_code == HTTPStatus.BAD_REQUEST:  # FastAPI's own word for a body that its parser gives up on
+            return response_of(_no_json())
         detail = str(error.detail) if error.status_code != 404 else "there is no such route"
         return response_of(ApiProblem(error.status_code, detail, todo=_TODO.get(error.status_code, "")), error.headers)
 
     def of_values(_request: Request, error: Exception) -> Response:
         mistakes = error.errors() if isinstance(error, RequestValidationError) else ()
-        detail = "; ".join(_mistake(one) for one in mistakes) or "a value cannot be read"
+        if any(one.get("type") == "json_invalid" for one in mistakes):
+            return response_of(_no_json())
+        detail = "; ".join(_mistake(one) for one in mistakes[:_MOST_MISTAKES]) or "a value cannot be read"
         return response_of(ApiProblem(422, detail, todo="See the parameters: GET /api/v1/openapi.json"))
 
     app.add_exception_handler(ApiProblem, of_api)
@@ -121,11 +129,42 @@ def answer_problems(app: FastAPI) -> None:
 
 
 def _mistake(error: Mapping[str, Any]) -> str:
-    """``limit: Input should be less than or equal to 1000``; never the value, which anybody may have sent."""
-    where = ".".join(str(part) for part in error.get("loc", ())[1:])
+    """``limit: Input should be less than or equal to 1000``; never the value, which is foreign text."""
+    where = safe_text(".".join(str(part) for part in error.get("loc", ())[1:]), _MOST_NAME)
     return f"{where}: {error.get('msg', 'it cannot be read')}" if where else str(error.get("msg", ""))
+
+
+def _no_json() -> ApiProblem:
+    return ApiProblem(422, "the body is no JSON", todo="Send a JSON object with the fields of the command.")
 
 
 def _unexpected(task: BackgroundTask | None = None) -> Response:
     problem = ApiProblem(500, "the agent failed to answer", todo="See the agent's log for the error, and report it.")
     return response_of(problem, task=task)
+
+
+class RawSegments:
+    """Routes by the path as it was sent: a percent-encoded slash is part of a name, not a separator.
+
+    Every segment reaches the application in one spelling, percent-encoded; `name_of` is its text.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on."""
+        raw = scope.get("raw_path")
+        if scope["type"] == "http" and isinstance(raw, bytes):
+            path = raw.partition(b"?")[0].decode("ascii", "replace")
+            scope = {**scope, "path": "/".join(quote(unquote_to_bytes(one), safe="") for one in path.split("/"))}
+        await self._app(scope, receive, send)
+
+
+def name_of(segment: str) -> str:
+    """The name in a segment; of bytes that are no UTF-8, lone surrogates are kept as the decoders keep them."""
+    raw = unquote_to_bytes(segment)
+    try:
+        return raw.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return raw.decode("utf-8", "surrogateescape")

@@ -27,11 +27,10 @@ from agent.documents.groups import (
 from agent.documents.plan import PlanGroup
 from agent.documents.status import look_document, status_document, top_document
 from agent.plan.new_partitions import unknown_group, unknown_topic
-from agent.web.api import rows
+from agent.web.api import paging
 from agent.web.api.answers import ApiAnswers, encoded
 from agent.web.api.paging import ListQuery, list_query
-from agent.web.api.problems import NO_LOOK, NOT_FOUND, ApiProblem, of_error
-from agent.web.api.segments import name_of
+from agent.web.api.problems import NO_LOOK, NOT_FOUND, ApiProblem, name_of, of_error
 from agent.web.page.look_documents import LookDocuments
 from agent.web.page.page_documents import (
     shared_checks,
@@ -71,25 +70,25 @@ def _add_cluster(router: APIRouter, answers: ApiAnswers) -> None:
         """Traffic across racks and its cost, by group and by topic, as one look of ``rackwise top``."""
         return answers.of_look(request, "money", lambda of: top_document(of.look.evaluation, shared_costs(of)))
 
-    @router.get("/racks", response_model=rows.PageDocument[RackDocument])
+    @router.get("/racks", response_model=paging.PageDocument[RackDocument])
     def racks(request: Request, query: Query) -> Response:
         """Racks: what is in them, what crosses their borders, and what losing each costs."""
-        return answers.page(request, rows.RACKS, query, "racks", shared_racks)
+        return answers.page(request, paging.RACKS, query, "racks", shared_racks)
 
-    @router.get("/brokers", response_model=rows.PageDocument[BrokerDocument])
+    @router.get("/brokers", response_model=paging.PageDocument[BrokerDocument])
     def brokers(request: Request, query: Query) -> Response:
         """Brokers by id, absent ones among them."""
-        return answers.page(request, rows.BROKERS, query, "brokers", lambda of: views.brokers(of.look.evaluation))
+        return answers.page(request, paging.BROKERS, query, "brokers", lambda of: views.brokers(of.look.evaluation))
 
-    @router.get("/findings", response_model=rows.PageDocument[FindingDocument])
+    @router.get("/findings", response_model=paging.PageDocument[FindingDocument])
     def findings(request: Request, query: Query) -> Response:
         """What is wrong or worth knowing, the gravest first."""
-        return answers.page(request, rows.FINDINGS, query, "findings", shared_findings)
+        return answers.page(request, paging.FINDINGS, query, "findings", shared_findings)
 
-    @router.get("/doctor", response_model=rows.PageDocument[CheckDocument])
+    @router.get("/doctor", response_model=paging.PageDocument[CheckDocument])
     def doctor(request: Request, query: Query) -> Response:
         """Faults that cause traffic across racks, each with its cost and the line to change; and risks."""
-        return answers.page(request, rows.CHECKS, query, "doctor", shared_checks)
+        return answers.page(request, paging.CHECKS, query, "doctor", shared_checks)
 
 
 def _topics(of: LookDocuments) -> list[TopicDocument]:
@@ -109,33 +108,33 @@ def _agent_look(answers: ApiAnswers, of: LookDocuments) -> AgentLookDocument:
 
 
 def _add_topics(router: APIRouter, answers: ApiAnswers) -> None:
-    @router.get("/topics", response_model=rows.PageDocument[TopicDocument])
+    @router.get("/topics", response_model=paging.PageDocument[TopicDocument])
     def topics(request: Request, query: Query) -> Response:
         """Topics, costliest first."""
-        return answers.page(request, rows.TOPICS, query, "topics", _topics)
+        return answers.page(request, paging.TOPICS, query, "topics", _topics)
 
     @router.get("/topics/{topic}", response_model=TopicDetailsDocument, responses=NOT_FOUND)
     def topic(request: Request, topic: str) -> Response:
         """One topic with its readers by rack and its partitions."""
         of, name = answers.documents(request), name_of(topic)
-        seen = of.look.evaluation
-        if name not in seen.snapshot.topics:
-            raise of_error(unknown_topic(name, seen.snapshot))
-        return answers.send(request, encoded(views_money.topic_details(name, shared_costs(of), seen)))
+        evaluation = of.look.evaluation
+        if name not in evaluation.snapshot.topics:
+            raise of_error(unknown_topic(name, evaluation.snapshot))
+        return answers.send(request, encoded(views_money.topic_details(name, shared_costs(of), evaluation)))
 
 
 def _add_groups(router: APIRouter, answers: ApiAnswers) -> None:
     def known(request: Request, segment: str) -> tuple[str, LookDocuments]:
         of, name = answers.documents(request), name_of(segment)
-        seen = of.look.evaluation
-        if name not in seen.snapshot.groups:
-            raise of_error(unknown_group(name, seen.snapshot))
+        evaluation = of.look.evaluation
+        if name not in evaluation.snapshot.groups:
+            raise of_error(unknown_group(name, evaluation.snapshot))
         return name, of
 
-    @router.get("/groups", response_model=rows.PageDocument[GroupDocument])
+    @router.get("/groups", response_model=paging.PageDocument[GroupDocument])
     def groups(request: Request, query: Query) -> Response:
         """Groups, costliest first; groups without members among them."""
-        return answers.page(request, rows.GROUPS, query, "groups", shared_groups)
+        return answers.page(request, paging.GROUPS, query, "groups", shared_groups)
 
     @router.get("/groups/{group}", response_model=GroupDetailsDocument, responses=NOT_FOUND)
     def group(request: Request, group: str) -> Response:
@@ -143,18 +142,18 @@ def _add_groups(router: APIRouter, answers: ApiAnswers) -> None:
         name, of = known(request, group)
         return answers.send(request, encoded(views.group(name, shared_costs(of), of.look.evaluation)))
 
-    @router.get("/groups/{group}/tasks", response_model=rows.PageDocument[TaskCopyDocument], responses=NOT_FOUND)
+    @router.get("/groups/{group}/tasks", response_model=paging.PageDocument[TaskCopyDocument], responses=NOT_FOUND)
     def tasks(request: Request, query: Query, group: str) -> Response:
         """The copies of the group's stateful tasks with their lags; none for other groups than Kafka Streams."""
         name, of = known(request, group)
-        return answers.send_page(request, rows.TASKS, query, views.task_rows(name, of.look.evaluation))
+        return answers.send_page(request, paging.TASKS, query, views.task_rows(name, of.look.evaluation))
 
     @router.get("/groups/{group}/comparison", response_model=PlanGroup, responses=NOT_FOUND)
     def comparison(request: Request, group: str) -> Response:
         """The group in three columns: now, by its own assignor, and at the optimum."""
         name, of = known(request, group)
-        seen = of.look.evaluation
-        compared = group_rows(seen.snapshot, seen.detection, seen.plan, seen.limits, only=name)
+        evaluation = of.look.evaluation
+        compared = group_rows(evaluation.snapshot, evaluation.detection, evaluation.plan, evaluation.limits, only=name)
         if not compared:
             raise ApiProblem(404, f"group {name} is not compared: it assigns no partitions, or is excluded")
         return answers.send(request, encoded(compared[0]))

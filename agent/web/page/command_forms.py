@@ -58,9 +58,9 @@ def _sent(asked: PageRequest, wanted: WantedCommand) -> Response:
         raise AccessRefused(HTTPStatus.CONFLICT, "This server takes no commands", todo="Use the command line.")
     answer = asked.desk.ask(person_of(asked.request), wanted)
     back = _back(asked, wanted)
-    told = address("", told=answer["command"])
+    query = address("", told=answer["command"])
     return RedirectResponse(
-        f"{back}{'&' if '?' in back else '?'}{str(told).removeprefix('?')}", HTTPStatus.SEE_OTHER, _HEADERS
+        f"{back}{'&' if '?' in back else '?'}{str(query).removeprefix('?')}", HTTPStatus.SEE_OTHER, _HEADERS
     )
 
 

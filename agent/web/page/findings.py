@@ -10,12 +10,11 @@ from starlette.responses import Response
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.finding import Finding
 from agent.values.number_format import lasted
-from agent.web.page.cells import severity_cell
 from agent.web.page.environment import rendered
 from agent.web.page.links import proposal_link, subject_link, subject_words
 from agent.web.page.page_documents import FindingRemedy, remedies, shared_findings
 from agent.web.page.page_request import PageRequest, PageView
-from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource
+from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, severity_cell
 
 _SEVERITIES = ("critical", "warning", "info")
 _RANK = {name: rank for rank, name in enumerate(_SEVERITIES)}

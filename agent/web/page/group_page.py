@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
-from agent.documents.comparison import columns_row
+from agent.documents.comparison import columns_row, prediction_of
 from agent.documents.explanation import explained_rows, needs_journal
 from agent.documents.views import group as group_document
 from agent.money.traffic import bytes_between, usd_between
 from agent.plan.gain_thresholds import group_comparison
 from agent.plan.new_partitions import unknown_group
-from agent.predict.predict import predict
 from agent.values.observation import ObservationPart
-from agent.values.plan import Plan, Prediction
+from agent.values.plan import Plan
 from agent.values.proposal import Proposal
 from agent.values.snapshot import ReaderGroup
 from agent.values.verdict import Allow, Hold, Verdict
@@ -58,7 +57,7 @@ def group_view(asked: PageRequest) -> Response:
         )
     document = asked.made(("group", name), lambda fresh: group_document(name, shared_costs(asked), fresh))
     group = look.snapshot.groups[name]
-    prediction = asked.made(("prediction", name), lambda fresh: _prediction(name, fresh))
+    prediction = asked.made(("prediction", name), lambda fresh: prediction_of(name, fresh))
     tiles = None
     tables = [_members_table(document["member_list"]), _topics_table(document["topic_list"])]
     comparison = None
@@ -87,14 +86,6 @@ def group_view(asked: PageRequest) -> Response:
         is_hidden=look.snapshot.gaps and not document["member_list"],
         groups_gap=any(gap.part is ObservationPart.GROUPS for gap in look.snapshot.gaps),
     )
-
-
-def _prediction(name: str, look: StageEvaluation) -> Prediction | None:
-    group = look.snapshot.groups.get(name)
-    if not isinstance(group, ReaderGroup):
-        return None
-    known = (look.plan or Plan()).predictions.get(name)
-    return known if known is not None else predict(group, look.snapshot, look.limits)
 
 
 def _rules(asked: PageRequest, name: str, look: StageEvaluation) -> list[dict[str, Any]]:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
-from agent.guard.gain_checks import saved_usd_per_day
 from agent.money.traffic import bytes_between, usd_between
 from agent.values.cycle import cluster_size, gaps_of, hidden_groups
 from agent.values.finding import Finding, FindingSeverity
 from agent.values.number_format import counted, few, in_full, usd, usd_per_gb
 from agent.values.observation import ObservationPart
-from agent.values.proposal import Proposal
+from agent.values.proposal import Proposal, saved_usd_per_day
 from agent.web.page.links import finding_link, proposal_link
 from agent.web.page.look_documents import DocumentMaker
 from agent.web.page.page_documents import gap_sentences, shared_checks, shared_findings, shared_money

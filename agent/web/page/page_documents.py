@@ -1,21 +1,30 @@
-"""Documents that several views share, each made once per look: the same ones that commands and the API print."""
+"""Documents that several views share, each made once per look, and the journal, read once per request."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent.documents.doctor import check_rows, doctor_checks
+from agent.documents.journal import JournalRecords
 from agent.documents.views import findings, groups, racks
 from agent.documents.views_money import money
 from agent.explain.doctor_coverage import DoctorContext
 from agent.explain.doctor_fixes import fixes_of
+from agent.journal import plan_entries
+from agent.journal.commands import LeaderAnswer, answer_to
 from agent.money.costs import CrossRackCosts, costs_of
 from agent.values.finding import Finding
+from agent.values.journal import JournalState
 from agent.values.number_format import in_full
 from agent.values.observation import Gap
 from agent.values.plan import Plan
 from agent.values.proposal import ProposalReason
+from agent.values.reassignment import ReassignmentPlan
+from agent.values.typed_json import UnreadableError
+from agent.values.verdict import Verdict
+from agent.web.page.page_request import PageRequest
 
 if TYPE_CHECKING:
     from agent.documents.cluster import CheckDocument, FindingDocument, RackDocument
@@ -102,3 +111,54 @@ def _gap_sentence(same: Sequence[Gap]) -> str:
     parts = in_full(dict.fromkeys(one.part.value for one in same))
     detail = f" ({gap.detail})" if gap.detail else ""
     return f"{parts[:1].upper()}{parts[1:]}{' of ' + gap.subject if gap.subject else ''}: {gap.cause.value}{detail}"
+
+
+class ActingRecords:
+    """Plans that a newer rackwise wrote make the whole journal unreadable."""
+
+    def __init__(self, asked: PageRequest) -> None:
+        self._asked = asked
+
+    @cached_property
+    def records(self) -> JournalRecords:
+        """The journal as the page shows it."""
+        found = self._asked.agent.journal()
+        try:
+            plan_entries.plans(found.view)
+        except UnreadableError as error:
+            return JournalRecords({}, "not readable", known=False, why=str(error))
+        return found
+
+    @property
+    def view(self) -> JournalState:
+        """Its entries; none where it cannot be read."""
+        return self.records.view
+
+    @cached_property
+    def plans(self) -> tuple[ReassignmentPlan, ...]:
+        """Every plan of it."""
+        return plan_entries.plans(self.view)
+
+    @property
+    def verdicts(self) -> Mapping[str, Verdict]:
+        """What the guard said at the last planning."""
+        return {} if self._asked.finished is None else self._asked.finished.verdicts
+
+    @property
+    def answer(self) -> LeaderAnswer | None:
+        """The answer to the command that led to this page, which the address names; None where it names none."""
+        found = answer_to(self.view, self._asked.query.get("told", "")) if self._asked.query.get("told") else None
+        return None if found is None else found.answer
+
+    @property
+    def unreadable(self) -> str:
+        """Why the journal is unknown, as a sentence; empty where it was read, or where there is none."""
+        if self.records.known:
+            return ""
+        why = f": {self.records.why}" if self.records.why else ""
+        return f"The journal cannot be read, so approvals, plans and throttles of rackwise are unknown{why}"
+
+    @property
+    def missing(self) -> str:
+        """Why there is certainly no journal, so that nothing was approved, moved or throttled; empty where one is."""
+        return f"{self.records.why}." if self.records.known and self.records.why else ""

@@ -1,4 +1,4 @@
-"""One request for a view: the look that it shows, who asks, and the answer as HTML, CSV or JSON."""
+"""One request for a view: the look that it shows, its person, and the answer as HTML, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -15,13 +15,47 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.clock import Clock
 from agent.values.number_format import lasted
+from agent.web.access.middleware import SIGN_OUT, csrf_token
+from agent.web.access.person import AccessRole
+from agent.web.access.person import person_of as signed_in_person
 from agent.web.agent_view import AgentView, FinishedLook
 from agent.web.commands import CommandDesk
 from agent.web.loop_state import LoopState
 from agent.web.page.environment import address, rendered
 from agent.web.page.look_documents import LookDocuments
-from agent.web.page.signed_in import PersonShown, form_token, person_shown
 from agent.web.page.tables import TableShown, TableSource, as_csv, as_json, shown
+
+
+class PersonShown(NamedTuple):
+    """A person as pages show it."""
+
+    name: str | None
+    """None for a visitor without a name."""
+    roles: frozenset[AccessRole] = frozenset()
+    sign_out: str = ""
+    """Where a form signs out; empty where there is no session to end."""
+
+    @property
+    def role_words(self) -> str:
+        """The highest role, which includes the others."""
+        return next((role.value for role in reversed(AccessRole) if role in self.roles), "no role")
+
+    def may(self, role: AccessRole | str) -> bool:
+        """Whether the person has this role; templates name it by its word."""
+        return AccessRole(role) in self.roles
+
+
+def person_shown(request: Request) -> PersonShown:
+    """The person of the request."""
+    person = signed_in_person(request)
+    has_session = bool(getattr(request.state, "session", ""))
+    return PersonShown(person.name or None, person.roles, SIGN_OUT if has_session else "")
+
+
+def form_token(request: Request) -> str:
+    """The token that a form of this person sends; empty where the server has no gate, and so takes no form."""
+    return csrf_token(request) if getattr(request.state, "gate", None) is not None else ""
+
 
 Made = TypeVar("Made")
 THEME_COOKIE = "rackwise_theme"
@@ -91,7 +125,7 @@ class PageRequest:
 
     @cached_property
     def person(self) -> PersonShown:
-        """Who asks."""
+        """The person of the request."""
         return person_shown(self.request)
 
     @property

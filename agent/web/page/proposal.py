@@ -13,26 +13,24 @@ from agent.documents.explanation import check_rows, rule_rows
 from agent.documents.journal import history_rows
 from agent.explain.explain import label
 from agent.guard.approval_checks import preconditions_hold
-from agent.guard.gain_checks import copying_usd, saved_usd_per_day
+from agent.guard.gain_checks import copying_usd
 from agent.journal.approvals import plan_hash
 from agent.journal.commands import attempt_text, next_attempt
 from agent.propose.codec import proposal_to_json
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.assessment import Locality, LocalityMeasure
 from agent.values.number_format import counted, lasted, sized, usd
-from agent.values.proposal import Proposal, ProposalKind
+from agent.values.proposal import Proposal, ProposalKind, saved_usd_per_day
 from agent.values.reassignment import attempt
 from agent.web.access.person import AccessRole
 from agent.web.cycle_history import EndedProposal
-from agent.web.page.acting_records import ActingRecords
 from agent.web.page.environment import rendered, short_client
 from agent.web.page.links import subject_link
+from agent.web.page.page_documents import ActingRecords
 from agent.web.page.page_request import PageRequest, PageView
-from agent.web.page.proposal_commands import copied_commands, written_files
-from agent.web.page.proposal_standing import attempts_of, standing_of
+from agent.web.page.proposal_standing import attempts_of, copied_commands, standing_of, written_files
 from agent.web.page.proposals import copied_cell, history_table, saving_cell
-from agent.web.page.replica_tiles import replica_tiles, value_words
-from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource
+from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, replica_tiles, value_words
 from config.foreign_text import json_text
 
 DAY_MS = 86_400_000
@@ -104,11 +102,11 @@ def no_proposal(asked: PageRequest, proposal_id: str) -> Response:
     """Why there is no such proposal, with what the journal says of it."""
     acting = ActingRecords(asked)
     tried = attempts_of(acting.plans, attempt(proposal_id).of)
-    said = f" The journal has it: {attempt_text(tried[-1])}." if tried else ""
+    sentence = f" The journal has it: {attempt_text(tried[-1])}." if tried else ""
     return asked.problem(
         404,
         "No such proposal",
-        f"No proposal {proposal_id or 'without an id'} is open, and none has ended since this agent started.{said}",
+        f"No proposal {proposal_id or 'without an id'} is open, and none has ended since this agent started.{sentence}",
         "The list of proposals has what is open now; published ones are listed by: rackwise proposals",
     )
 
@@ -151,7 +149,7 @@ def proposal_page(asked: PageRequest, found: ShownProposal, *, status: int = 200
         attempt=next_attempt(acting.plans, acting.view, proposal.id).number,
         attempts=[attempt_text(one) for one in tried],
         acting=acting,
-        told=acting.told,
+        answer=acting.answer,
         commands=copied_commands(proposal, servers),
         files=files,
         document=_document(proposal),

@@ -8,21 +8,19 @@ from typing import Any
 from starlette.responses import Response
 
 from agent.documents.journal import history_rows
-from agent.guard.gain_checks import saved_usd_per_day
 from agent.money.traffic import saving_words, usd_between
 from agent.propose.codec import proposal_to_json
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.limits import AgentMode
 from agent.values.number_format import counted, lasted, sized
-from agent.values.proposal import Proposal, ProposalKind
+from agent.values.proposal import Proposal, ProposalKind, saved_usd_per_day
 from agent.web.cycle_history import EndedProposal
-from agent.web.page.acting_records import ActingRecords
-from agent.web.page.cells import instant_cell
 from agent.web.page.environment import rendered
 from agent.web.page.links import proposal_link, subject_link
+from agent.web.page.page_documents import ActingRecords
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.proposal_standing import ProposalStanding, standing_of
-from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource
+from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, instant_cell
 
 KINDS = tuple(kind.value for kind in ProposalKind)
 

@@ -20,10 +20,23 @@ from agent.values.number_format import counted
 from agent.web.access.refusals import AccessRefused
 from agent.web.agent_view import AgentView
 from agent.web.commands import CommandDesk
-from agent.web.page import findings, group_page, groups, overview, rack_map, warmups
+from agent.web.page import (
+    command_forms,
+    findings,
+    group_page,
+    groups,
+    moves,
+    overview,
+    proposal,
+    proposals,
+    rack_map,
+    reports,
+    timeline,
+    warmups,
+    whatif,
+)
 from agent.web.page.assets import PREFIX, static_answer
 from agent.web.page.look_documents import Preparation, ShownLooks, shown_looks
-from agent.web.page.operating_views import OPERATING_VIEWS
 from agent.web.page.page_documents import shared_checks, shared_findings, shared_groups, shared_money, shared_racks
 from agent.web.page.page_request import PageRequest, PageView, stale_after_ms, theme_answer
 
@@ -34,7 +47,13 @@ VIEWS: tuple[PageView, ...] = (
     *group_page.VIEWS,
     *warmups.VIEWS,
     *findings.VIEWS,
-    *OPERATING_VIEWS,
+    *proposals.VIEWS,
+    *proposal.VIEWS,
+    *moves.VIEWS,
+    *timeline.VIEWS,
+    *whatif.VIEWS,
+    *reports.VIEWS,
+    *command_forms.VIEWS,
 )
 """Every view, each from the module of its name."""
 

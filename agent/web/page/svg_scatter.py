@@ -45,7 +45,7 @@ class _SharedScale(NamedTuple):
 
 
 def scatter(points: Sequence[ScatterPoint], *, title: str, unknown: int, words: Callable[[float], str]) -> Markup:
-    """The picture; ``unknown`` proposals are missing from it, which is said."""
+    """The picture; its description has the number of ``unknown`` proposals, which have no point."""
     left_out = f"; {counted(unknown, 'proposal')} not drawn, as one of both is unknown" if unknown else ""
     description = f"{counted(len(points), 'proposal')}, measured against predicted{left_out}."
     if not points:
@@ -94,10 +94,10 @@ def _axes(scale: _SharedScale, words: Callable[[float], str]) -> Markup:
 
 
 def _point(one: ScatterPoint, scale: _SharedScale, words: Callable[[float], str]) -> Markup:
-    said = f"{one.name}: predicted {words(one.predicted)}, measured {words(one.measured)}"
+    sentence = f"{one.name}: predicted {words(one.predicted)}, measured {words(one.measured)}"
     return element(
         "circle",
-        element("title", said),
+        element("title", sentence),
         cx=_LEFT + scale.share(one.predicted) * _WIDE,
         cy=_TOP + (1 - scale.share(one.measured)) * _SIDE,
         r=5.5,

@@ -106,10 +106,10 @@ def timeline(
     ]
     known = [one for one in points if one.local_share is not None]
     last = known[-1].local_share if known else None
-    said = "unknown" if last is None else f"{100 * last:.0f} % of reads are local at the end"
+    title = "unknown" if last is None else f"{100 * last:.0f} % of reads are local at the end"
     return drawing(
         "Time line",
-        f"{said}; {counted(len(marks), 'event')}. The table has every value.",
+        f"{title}; {counted(len(marks), 'event')}. The table has every value.",
         width,
         height,
         hatching(axis.hatch_name),
@@ -152,8 +152,8 @@ def _unknown_times(
 def _hatched(axis: _TimeAxis, left: float, right: float, why: str, areas: Sequence[tuple[float, float]]) -> Markup:
     """Every area, by its top and height, between two points."""
     wide = max(1.0, right - left)
-    said = element("title", f"unknown: {why}")
-    area = group(*(element("rect", said, x=left, y=y, width=wide, height=high, fill=axis.hatch) for y, high in areas))
+    title = element("title", f"unknown: {why}")
+    area = group(*(element("rect", title, x=left, y=y, width=wide, height=high, fill=axis.hatch) for y, high in areas))
     if wide < 240:
         return area
     # Between two lines of the scale, so that none strikes it out.
@@ -253,10 +253,10 @@ def _lanes(marks: Sequence[TimelineMark], lanes: Sequence[str], axis: _TimeAxis,
 
 
 def _mark(mark: TimelineMark, axis: _TimeAxis, y: float) -> Markup:
-    said = f"{_time(mark.at_ms)} {mark.kind}: {mark.sentence or mark.subject}"
+    title = f"{_time(mark.at_ms)} {mark.kind}: {mark.sentence or mark.subject}"
     return element(
         "path",
-        element("title", said),
+        element("title", title),
         d=SHAPES.get(mark.kind, _OTHER),
         transform=f"translate({number(axis.x(mark.at_ms))} {number(y)})",
         class_=f"mark-{mark.lane}",

@@ -1,4 +1,4 @@
-"""Tables of the page: rows of a document, sorted, filtered and paged by the query; CSV and JSON of all rows."""
+"""Tables of the page: rows sorted, filtered and paged by the query, their cells and tiles; CSV and JSON of all rows."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from agent.web.page.environment import query
-from config.foreign_text import csv_text, json_text
+from agent.web.page.environment import query, rendered
+from config.foreign_text import csv_text, json_text, listed
 
 TableRow = Mapping[str, Any]
 """One row of a document, as ``-o json`` prints it."""
@@ -273,3 +273,39 @@ def _plain(value: Any) -> str:
     if isinstance(value, bool | int | float):
         return str(value)
     return csv_text(" ".join(map(str, value)) if isinstance(value, list | tuple) else str(value))
+
+
+def instant_cell(epoch_ms: int) -> TableCell:
+    """A time in UTC."""
+    return TableCell(rendered("instant.html", ms=epoch_ms))
+
+
+def severity_cell(word: str) -> TableCell:
+    """``critical``, ``warning`` or ``info``."""
+    return TableCell(rendered("severity.html", word=word))
+
+
+MOST_SHOWN = 24
+_MOST_WORDS = 12
+
+
+def replica_tiles(
+    brokers: Sequence[object], others: Sequence[object], racks: Mapping[int, str | None], *, is_after: bool
+) -> Markup:
+    """The list; a broker that the other list does not have is marked as coming or going."""
+    tiles = [
+        {
+            "broker": broker,
+            "rack": racks.get(broker) if isinstance(broker, int) else None,
+            "new": broker not in others,
+            "leads": at == 0,
+            "led": bool(others) and others[0] == broker,
+        }
+        for at, broker in enumerate(brokers[:MOST_SHOWN])
+    ]
+    return rendered("replica_tiles.html", tiles=tiles, more=max(0, len(brokers) - MOST_SHOWN), is_after=is_after)
+
+
+def value_words(values: Sequence[object]) -> str:
+    """A row of another kind, such as the partitions of a member."""
+    return listed([str(value) for value in values], _MOST_WORDS) if values else "none"

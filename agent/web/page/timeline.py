@@ -12,13 +12,12 @@ from agent.documents.journal import history_rows
 from agent.money.traffic import bytes_words
 from agent.values.number_format import counted, lasted
 from agent.web.cycle_history import CycleSummary, HistoryEvent, HistoryKind
-from agent.web.page.acting_records import ActingRecords
-from agent.web.page.cells import instant_cell
 from agent.web.page.environment import address, percent, rendered
 from agent.web.page.links import subject_link, subject_words
+from agent.web.page.page_documents import ActingRecords
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.svg_timeline import DESK, PHONE, TimelineMark, TimelinePoint, legend, timeline
-from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource
+from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, instant_cell
 
 HOURS = (1, 6, 24)
 HOUR_MS = 3_600_000

@@ -13,11 +13,10 @@ from agent.money.traffic import bytes_words, usd_words
 from agent.simulate.change_texts import QUESTIONS, ChangeQuestion, changes_of
 from agent.values.number_format import counted, sized
 from agent.values.snapshot import OtherGroup
-from agent.web.page.cells import severity_cell
 from agent.web.page.environment import rendered
 from agent.web.page.links import group_link, subject_link, subject_words
 from agent.web.page.page_request import PageRequest, PageView
-from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource
+from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, severity_cell
 from agent.web.what_if_answers import MOST_CHANGES, WhatIfAnswer
 
 COLUMNS = ("now", "own_assignor", "optimum")

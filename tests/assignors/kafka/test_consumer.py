@@ -137,7 +137,7 @@ KIP_881 = [
         cooperative_sticky_assign,
         problem(member("x", "a", "t0 t1"), member("y", "b", "t2 t3"), t=(B, A, A, B)),
         {"x": "t1", "y": "t3"},
-        id="KIP-881: after a reassignment both members let go of what is now in the other's rack",
+        id="KIP-881: after a reassignment both members give up the partitions that are now in the other's rack",
     ),
     pytest.param(
         range_assign,

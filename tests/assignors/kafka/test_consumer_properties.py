@@ -68,7 +68,7 @@ def groups(draw: st.DrawFn, *, alike: bool | None = None, racks: int = 3, claims
 
 
 def held_back(problem: ClassicProblem, result: GroupAssignment) -> set[TopicPartition]:
-    """Partitions that nobody gets in this rebalance because somebody else has them still."""
+    """Partitions that no member gets in this rebalance because another one has them still."""
     given = {partition for mine in result.assignment.values() for partition in mine}
     return {
         TopicPartition(topic, number)
@@ -78,7 +78,7 @@ def held_back(problem: ClassicProblem, result: GroupAssignment) -> set[TopicPart
 
 
 def judge_valid(problem: ClassicProblem, result: GroupAssignment) -> None:
-    """Every member is there; each partition that counts has one subscriber, or is with a member that has to let go."""
+    """Every member is there; each partition that counts has one subscriber, or a member that must revoke it."""
     assert list(result.assignment) == [member.id for member in problem.members]
     given = Counter(partition for mine in result.assignment.values() for partition in mine)
     assert not {partition for partition, times in given.items() if times > 1}, "given twice"
@@ -88,7 +88,7 @@ def judge_valid(problem: ClassicProblem, result: GroupAssignment) -> None:
             assert topic in member.topics, f"{member.id} does not subscribe to {topic}"
             assert 0 <= number < len(topics[topic]), f"{topic}-{number} does not exist"
     claimed = {partition for member in problem.members for partition in member.owned}
-    assert held_back(problem, result) <= claimed, "nobody has it, nobody gets it"
+    assert held_back(problem, result) <= claimed, "no member has it or gets it"
 
 
 def spread(problem: ClassicProblem, result: GroupAssignment, topic: str | None = None) -> int:
@@ -195,7 +195,7 @@ def test_what_is_kept_is_as_much_as_balance_allows(assign: Assign, problem: Clas
 @many
 @given(problem=groups(alike=False, racks=0))
 def test_sticky_is_never_less_balanced_than_doing_nothing(problem: ClassicProblem) -> None:
-    """Where doing nothing is valid: everything is with somebody who subscribes to it."""
+    """Where doing nothing is valid: every partition is with a subscriber of its topic."""
     settled = after(problem, roundrobin_assign(problem))
     result = sticky_assign(settled)
     assert differences({m.id: m.owned for m in settled.members}) >= differences(result.assignment)
@@ -223,7 +223,7 @@ def test_a_group_is_settled_when_rebalance_after_rebalance_nobody_has_to_let_go(
 
 
 def lets_go(problem: ClassicProblem, result: GroupAssignment) -> bool:
-    """Whether somebody has an existing partition that it is not given again."""
+    """Whether a member has an existing partition that it is not given again."""
     return any(
         partition not in result.assignment[member.id]
         and partition.partition < len(problem.racks.get(partition.topic, ()))
@@ -243,7 +243,7 @@ def lets_go(problem: ClassicProblem, result: GroupAssignment) -> bool:
 )
 @pytest.mark.parametrize("seed", range(12))
 def test_a_cooperative_group_settles_however_members_come_and_go(racks: int, alike: bool, seed: int) -> None:
-    """Rebalance until nobody has to let go of anything any more, then let members join, leave and change."""
+    """Rebalance until no member has to revoke a partition any more, then let members join, leave and change."""
     rng = Random(f"{racks} {alike} {seed}")
     history: list[str] = []
     topics = {
@@ -271,7 +271,7 @@ def test_a_cooperative_group_settles_however_members_come_and_go(racks: int, ali
             result = cooperative_sticky_assign(problem)
             history.append(f"{ {name: ' '.join(map(str, mine)) for name, mine in result.assignment.items()} }")
             judge_valid(problem, result)
-            # A member lets go of what it is not given again, and that makes it join once more.
+            # A member revokes what it is not given again, and that makes it join once more.
             let_go = any(set(member.owned) - set(result.assignment[member.id]) for member in problem.members)
             members = list(after(problem, result).members)
             if not let_go:

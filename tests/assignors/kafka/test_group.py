@@ -75,7 +75,7 @@ def group(*members: GroupMember, homogeneous: bool | None = None, **partitions: 
             {"m1": {A: (0,)}, "m2": {}},
             id="who gets nothing is there with nothing",
         ),
-        pytest.param(group(A=1), {}, id="nobody gets nothing"),
+        pytest.param(group(A=1), {}, id="no members, no assignment"),
         pytest.param(
             group(member("m1", "A"), member("m2", "B"), A=2, B=2, homogeneous=True),
             {"m1": {A: (0,)}, "m2": {A: (1,)}},
@@ -93,7 +93,7 @@ def test_range(problem: GroupProblem, expected: Mapping[str, Any]) -> None:
         pytest.param(
             group(member("m1", "A", A=[0]), member("m2", "A", A=[1, 2]), A=3),
             {"m1": {A: (0,)}, "m2": {A: (1, 2)}},
-            id="KIP-848: what is balanced stays, whoever has the larger share",
+            id="KIP-848: what is balanced stays, whichever member has the larger share",
         ),
         pytest.param(
             group(member("m1", "A", A=[0, 1, 2, 3]), member("m2", "A"), A=4),
@@ -110,7 +110,7 @@ def test_range(problem: GroupProblem, expected: Mapping[str, Any]) -> None:
             {"m1": {B: (0,)}, "m2": {B: (1,)}},
             id="what is no longer subscribed is gone",
         ),
-        pytest.param(group(member("m1", ""), member("m2", "")), {}, id="nobody subscribes: no member is named"),
+        pytest.param(group(member("m1", ""), member("m2", "")), {}, id="no subscriber: no member is named"),
         pytest.param(
             group(member("m1", "A", A=[0, 1, 2]), member("m2", "AB", B=[0]), A=3, B=1),
             {"m1": {A: (0, 1)}, "m2": {A: (2,), B: (0,)}},
@@ -277,7 +277,7 @@ def test_uniform_stays_valid_and_settles_whoever_joins_and_leaves(
 
 
 def assert_even(problem: GroupProblem, assignment: Mapping[str, Mapping[str, tuple[int, ...]]]) -> None:
-    """Nobody holds a partition that another subscriber of its topic, two or more below, could take."""
+    """No member holds a partition that another subscriber of its topic, two or more below, could take."""
     load = loads(assignment)
     for topic in problem.partitions:
         readers = [load[each.id] for each in problem.members if topic in each.topics and each.id in load]

@@ -113,7 +113,7 @@ def test_more_standbys_than_processes_are_a_warning_and_as_many_standbys_as_ther
 
 
 def test_from_4_2_a_better_holder_is_missed_when_the_first_one_has_a_copy() -> None:
-    # Kafka looks at the first candidate's process last of all: with a copy there, nobody is found. The task then goes
+    # Kafka looks at the first candidate's process last of all: with a copy there, none is found. The task then goes
     # to the least loaded process, here p, instead of back to r.
     problem = StreamsGroupProblem(
         subtopologies=(

@@ -150,7 +150,7 @@ def test_kip_441_property_5_it_converges_whoever_joins_and_leaves(seed: int) -> 
             world.instances[number] = _someone(rng)
         world.history.append(f"seed {seed}, now with {sorted(world.instances)}")
         if rng.random() < 0.7:
-            # Each round brings at least one copy to its place; nobody needs more rounds than there are copies.
+            # Each round brings at least one copy to its place; none needs more rounds than there are copies.
             world.settle(2 + len(stateful) * (1 + configs.num_standby_replicas))
             settled = world.shown()
             assert not world.rebalance().followup_rebalance
@@ -263,7 +263,7 @@ def test_an_unknown_lag_keeps_the_task() -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        pytest.param({"clients": ()}, "no process to run them", id="tasks but nobody to run them"),
+        pytest.param({"clients": ()}, "no process to run them", id="tasks but no process"),
         pytest.param({"stateful": (T1, T1)}, "stateful task 0_1 is listed twice", id="a task is listed twice"),
         pytest.param({"stateful": (T2,)}, "0_2 is not among the tasks", id="a stateful task that does not exist"),
         pytest.param({"capacity": 0}, "has capacity 0", id="a process without threads"),

@@ -320,7 +320,7 @@ def test_in_kip_924_changelogs_that_cannot_be_described_switch_off_the_whole_ste
     ("active", "standby", "error"),
     [
         pytest.param({1: "0_0", 2: "0_1"}, {2: "0_0"}, AssignmentError.NONE, id="nothing wrong"),
-        pytest.param({1: "0_0", 2: ""}, {}, AssignmentError.NONE, id="a task that nobody runs is not looked for"),
+        pytest.param({1: "0_0", 2: ""}, {}, AssignmentError.NONE, id="a task that no process runs is not looked for"),
         pytest.param({1: "0_0 7_7", 2: "0_1"}, {}, AssignmentError.UNKNOWN_TASK_ID, id="an unknown task"),
         pytest.param(
             {1: "0_0", 2: "0_0"}, {}, AssignmentError.ACTIVE_TASK_ASSIGNED_MULTIPLE_TIMES, id="active on two processes"

@@ -14,7 +14,7 @@ from agent.cli import ask, follow
 from agent.cli.records import head_row, throttle_line
 from agent.documents.journal import JournalRecords, plan_rows, reassign_status, throttle_rows
 from agent.journal import plan_entries
-from agent.journal.approvals import approval_of, voided, written
+from agent.journal.approvals import approval_of, plan_hash, voided, written
 from agent.values.kafka import LEADER_RATE, LEADER_REPLICAS
 from agent.values.reassignment import Batch, BatchState, PlanState, ThrottleDebt
 from agent.values.throttles import ThrottleResource
@@ -24,7 +24,7 @@ from tests.cli.execute.file_agent import MOVE, TARGETS, Start, options, plan, wr
 
 def test_history_tells_what_was_said_and_done(here: Run, path: Path, start: Start) -> None:
     agent = start()
-    here("proposals", "approve", MOVE.id, "--yes", *options(path))
+    here("proposals", "approve", MOVE.id, "--yes", "--reason", "racks", *options(path))
     agent.journal.append(
         *(line for change in plan(PlanState.DONE, "all is there") for line in plan_entries.change_writes(change))
     )
@@ -36,6 +36,11 @@ def test_history_tells_what_was_said_and_done(here: Run, path: Path, start: Star
         ("pause", None, "done"),
     }
     assert {row["who"] for row in rows} == {ask.who(), "ann@desk"}
+    given = {row["what"]: (row["reason"], row["plan_hash"]) for row in rows}
+    assert given["approve"] == ("racks", plan_hash(MOVE))
+    assert given["pause"] == ("sale", None)
+    table = here("proposals", "history", "-o", "csv", *options(path)).stdout
+    assert plan_hash(MOVE) in table
 
 
 @pytest.mark.parametrize(

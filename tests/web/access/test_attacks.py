@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import pytest
 
 from tests.web.access.site import FORM, PAUSE, PLAN, Answer, Browser, Site, csrf_in, fresh_address, site
+from tests.web.api.agents import view_of
+from tests.web.test_metrics import CYCLE
 
 PROXY = "127.0.0.77"
 """The address of the one trusted proxy."""
@@ -25,10 +28,11 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture(scope="module")
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Site]]:
-    """With tokens, without any sign-in, behind a proxy, over TLS elsewhere, with an issuer that does not answer."""
+    """With tokens, without any sign-in, behind a proxy, over TLS elsewhere, with an issuer that is silent, with the API."""
     given: dict[str, dict[str, Any]] = {"token": {}, "open": OPEN, "proxy": PROXIED, "secure": SECURE}
     made = {name: site(tmp_path_factory.mktemp(name), settings) for name, settings in given.items()}
     tokens = tmp_path_factory.mktemp("oidc")
+    made["api"] = site(tmp_path_factory.mktemp("api"), {}, view=view_of(CYCLE))
     made["oidc"] = site(tokens, {"url": "http://localhost", "auth": {"oidc": OIDC}})
     running = {name: one.__enter__() for name, one in made.items()}
     yield running
@@ -62,6 +66,29 @@ class World:
 
 
 Attack = Callable[[World], Answer]
+
+
+def asks(path: str, method: str = "GET", body: str = "", who: str = "opa", **headers: str) -> Attack:
+    """A request of the API itself, by one who may ask it."""
+
+    def attack(world: World) -> Answer:
+        of = world.on("api")
+        given = {**of.bearer(who), **JSON, **{key.replace("_", "-"): text for key, text in headers.items()}}
+        return of.ask(method, f"/api/v1{path}", given, body)
+
+    return attack
+
+
+def late(data: str) -> Attack:
+    """A connection that sends a part and then waits for the server to hang up."""
+
+    def attack(world: World) -> Answer:
+        began = time.monotonic()
+        answer = world.on("token").raw(data.encode(), wait_s=20)
+        assert time.monotonic() - began < 15, "it is cut off"
+        return answer
+
+    return attack
 
 
 def bearer(name: str, path: str = PLAN, method: str = "POST", **headers: str) -> Attack:
@@ -321,6 +348,33 @@ ATTACKS: list[tuple[str, Attack, set[int]]] = [
     ("a form over a proxy without a form token", proxied([*user("ann", X_Forwarded_Groups="kafka"), ("Content-Type", FORM)], PLAN, method="POST"), {403}),
     ("a script of another site over a proxy", proxied([*user("ann", X_Forwarded_Groups="kafka"), ("Origin", "https://evil.example"), *JSON.items()], PLAN, method="POST"), {403}),
     ("a token where none are known", lambda world: world.on("proxy").ask("GET", "/api/v1/whoami", world.on("token").bearer("ann")), {401}),
+    # the API itself: names, cursors, commands
+    ("a group with a script", asks("/groups/%3Cscript%3Ealert(1)%3C%2Fscript%3E"), {404}),
+    ("a topic with a terminal's escape", asks("/topics/%1b%5b2J"), {404}),
+    ("a group with a right-to-left mark", asks("/groups/%E2%80%AEpuorg"), {404}),
+    ("a group of 10,000 characters", asks(f"/groups/{LONG}"), {404}),
+    ("a subject with a line break", asks("/explain?subject=topic/a%0d%0aX-Evil:%20yes"), {404}),
+    ("a subject of 10,000 characters", asks(f"/explain?subject={LONG}"), {422}),
+    ("a search for a script", asks("/groups?q=%3Cscript%3E"), {200}),
+    ("a sort by an attribute of the language", asks("/groups?sort=__class__"), {422}),
+    ("a cursor of one's own", asks("/groups?cursor=WzAsIiIsIiJd"), {422}),
+    ("a cursor of deep brackets", asks(f"/groups?cursor={'W1tb' * 400}"), {422}),
+    ("a limit of a million rows", asks("/groups?limit=1000000"), {422}),
+    ("a report out of its folder", asks("/reports/..%2f..%2fetc%2fpasswd"), {404}),
+    ("a report by an absolute path", asks("/reports/%2fetc%2fpasswd"), {404}),
+    ("an answer in another form by its name", asks("/groups.html"), {404}),
+    ("an event id with a control character", asks("/cluster", Last_Event_ID="x\x0b1"), {400}),
+    ("a command with a person's name in it", asks("/pause", "POST", '{"reason": "x", "who": "ann"}'), {422}),
+    ("a command with a witness in it", asks("/pause", "POST", '{"witness": "rw-1"}'), {422}),
+    ("a command of deep brackets", asks("/pause", "POST", "[" * 60_000), {422}),
+    ("a number of 6,000 digits", asks("/pause", "POST", '{"max_moves": ' + "1" * 6_000 + "}"), {422}),
+    ("a field with a terminal's escape", asks("/pause", "POST", '{"\\u001b[2J\\u202e": 1}'), {422}),
+    ("an approval without what was seen", asks("/proposals/p-1/approve", "POST", "{}"), {409}),
+    ("an approval by a path that leads to another command", asks("/proposals/..%2f..%2fpause/approve", "POST", "{}"), {404, 409}),
+    ("a proxy's header beside a token", asks("/look", who="vic", X_Forwarded_User="opa", X_Forwarded_Groups="ops"), {200}),
+    # slow
+    ("a head that does not end", late("GET /api/v1/look HTTP/1.1\r\nHost: localhost\r\n"), {0}),
+    ("a body that does not come", late(f"POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Type: {FORM}\r\nContent-Length: 9\r\n\r\n"), {408}),
     # issuer
     ("a way back that no one began", get("/sign-in/oidc/callback?state=x&code=y", on="oidc"), {401}),
     ("a way back without a state", get("/sign-in/oidc/callback?code=y", on="oidc"), {401}),
@@ -350,7 +404,12 @@ def test_an_attack_is_refused_or_harmless(
 
 def assert_harmless(answer: Answer) -> None:
     """No markup, control character or foreign header comes back, and no way leads to another host."""
-    assert not re.search(r"<script|javascript:|[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", answer.text), answer.text
+    if answer.headers.get("content-type", "").endswith("json"):  # no browser reads markup in it
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.text.isascii()
+    else:
+        assert not re.search(r"<script|javascript:", answer.text), answer.text
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", answer.text), answer.text
     assert "x-evil" not in answer.headers
     assert "a" not in answer.cookies
     assert "access-control-allow-origin" not in answer.headers

@@ -46,6 +46,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Load
             "kafka.security.protocol": "SASL_PLAINTEXT",
             "kafka.sasl.mechanism": "PLAIN", "kafka.sasl.username": "u", "kafka.sasl.password": CANARY,
             "kafka.bootstrap.servers": "h:1",
+            "notify.targets.ops.url": f"json://user:{CANARY}@127.0.0.1:9/{CANARY}?+X-Token={CANARY}",
+            "execute.kafka.security.protocol": "SASL_PLAINTEXT", "execute.kafka.sasl.mechanism": "PLAIN",
+            "execute.kafka.sasl.username": "e", "execute.kafka.sasl.password": CANARY,
         }  # fmt: skip
         loaded = load_settings(assignments=[f"{name}={value}" for name, value in given.items()], environ={})
         stream = io.StringIO()
@@ -79,7 +82,7 @@ def test_no_answer_holds_a_secret(world: tuple[Site, LoadedSettings, io.StringIO
 
 def test_the_settings_in_force_show_stars(world: tuple[Site, LoadedSettings, io.StringIO]) -> None:
     here = world[0]
-    answer = here.ask("GET", "/api/v1/settings?limit=1000&search=http.auth", here.bearer("vic"))
+    answer = here.ask("GET", "/api/v1/settings?limit=1000&q=secret", here.bearer("vic"))
     assert answer.status == 200, answer
     assert "http.auth.oidc.client_secret" in answer.text
     assert "******" in answer.text

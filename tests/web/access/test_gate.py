@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.web.access.ambient import client_address, trusted_networks
-from agent.web.access.attempts import BURST, REFILL_S, FailedSignIns
+from agent.web.access.gate import BURST, REFILL_S, FailedSignIns
 from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, person_name, roles_of, up_to
 from agent.web.access.request_checks import local_path
 from agent.web.access.sessions import MOST, MOST_EACH, FormTokens, SessionStore

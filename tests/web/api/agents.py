@@ -8,9 +8,8 @@ from typing import Any
 
 from agent.loop import CycleStages, run_cycle
 from agent.record.newest_look import AgentRun
-from agent.telemetry.derived import AgentIdentity
 from agent.values.clock import ClockReading
-from agent.values.cycle import Cycle
+from agent.values.cycle import AgentIdentity, Cycle
 from agent.values.journal import JournalState
 from agent.values.limits import Limits
 from agent.values.memory import Memory

@@ -9,9 +9,9 @@ import java.util.stream.IntStream;
  * Gives every partition its member, as a flow says how many of each class leave and arrive.
  *
  * <p>Of a class the last partitions leave. Arrivals are dealt in one of two orders. Spread: by number and then by
- * topic, and to the member that has the same number of a topic of the same size and subscribers where the flow leaves that
- * open; so topics spread over members. In blocks: by topic and then by number; so a member has few topics and a short
- * record.
+ * topic, and to the member that has the same number of a topic of the same size and subscribers where the flow leaves
+ * that open; so topics spread over members. In blocks: by topic and then by number; so a member has few topics and a
+ * short record.
  */
 final class PartitionDealer {
 

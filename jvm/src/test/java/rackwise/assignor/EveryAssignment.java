@@ -25,10 +25,12 @@ final class EveryAssignment {
     };
     /** Balance, then racks, then stickiness. */
     static final Comparator<GroupCase.Figures> RACKS_FIRST = Comparator
-        .comparing(GroupCase.Figures::loads, LEXICOGRAPHIC).thenComparing(GroupCase.Figures::crossing).thenComparing(GroupCase.Figures::moved);
+        .comparing(GroupCase.Figures::loads, LEXICOGRAPHIC)
+        .thenComparing(GroupCase.Figures::crossing).thenComparing(GroupCase.Figures::moved);
     /** Balance, then stickiness, then racks. */
     static final Comparator<GroupCase.Figures> MOVES_FIRST = Comparator
-        .comparing(GroupCase.Figures::loads, LEXICOGRAPHIC).thenComparing(GroupCase.Figures::moved).thenComparing(GroupCase.Figures::crossing);
+        .comparing(GroupCase.Figures::loads, LEXICOGRAPHIC)
+        .thenComparing(GroupCase.Figures::moved).thenComparing(GroupCase.Figures::crossing);
 
     private final GroupCase group;
     private final BrokerClasses broker;

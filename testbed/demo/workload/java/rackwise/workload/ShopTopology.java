@@ -113,7 +113,7 @@ final class ShopTopology {
         private final String storeName;
         private final int forwardEvery;
         private KeyValueStore<String, byte[]> store;
-        private long seen;
+        private long records;
 
         KeepLatest(final String storeName, final int forwardEvery) {
             this.storeName = storeName;
@@ -129,7 +129,7 @@ final class ShopTopology {
         @Override
         public void process(final Record<String, byte[]> record) {
             store.put(record.key(), record.value());
-            if (seen++ % forwardEvery == 0) {
+            if (records++ % forwardEvery == 0) {
                 context().forward(record);
             }
         }

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from agent import stopping
-from agent.stopping import StopSignal
+from agent import process
+from agent.process import StopSignal
 
 
 @pytest.mark.timeout(20)
@@ -34,7 +34,7 @@ def interrupted(stop: StopSignal, step: int) -> tuple[int, bool]:
 
     def trace(frame: FrameType, event: str, _argument: Any) -> Any:
         nonlocal steps, told
-        if frame.f_code.co_filename != stopping.__file__:
+        if frame.f_code.co_filename != process.__file__:
             return None
         frame.f_trace_opcodes = True
         if event == "opcode":
