@@ -11,6 +11,9 @@ import java.util.Map;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 
+import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
+import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
+
 /**
  * Answers groups: a line of JSON in, a line of JSON out, with the assignment by names and the cause when the answer is
  * not the assignor's own. A group may have {@code max_moves}.
@@ -39,8 +42,9 @@ public final class CompareMain {
         if (question.has("max_moves")) {
             assignor.configure(Map.of("node.id", 1, AssignorSettings.MAX_MOVES, question.get("max_moves").asText()));
         }
+        ConsumerGroupPartitionAssignor asked = question.path("uniform").asBoolean() ? new UniformAssignor() : assignor;
         Map<String, Object> answer = new LinkedHashMap<>();
-        answer.put("assignment", group.named(assignor.assign(group.spec(), group.describer())));
+        answer.put("assignment", group.named(asked.assign(group.spec(), group.describer())));
         answer.put("fallback", status.getLastFallbackCause());
         return answer;
     }
