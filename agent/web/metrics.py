@@ -22,13 +22,14 @@ from agent.values.progress import ExecuteState
 from agent.values.snapshot import Snapshot, TaskCopy, TaskRole
 from agent.values.verdict import Allow, Verdict
 from agent.web.lag_metrics import LAG_METRICS, ConsumerLags, LagDetail
-from agent.web.look_samples import Sample, SampledLooks
 from agent.web.loop_state import LoopState
 from agent.web.money_metrics import (
     MONEY_METRICS,
     OTHER,
     CycleCosts,
     MetricDescription,
+    Sample,
+    SampledLooks,
     label,
     split_top,
     unique_labels,

@@ -18,11 +18,11 @@ from agent.values.clock import ClockReading
 from agent.values.cycle import Cycle
 from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.progress import ExecuteFault, ExecuteState
-from agent.web import look_samples, metrics
+from agent.web import metrics, money_metrics
 from agent.web.app import WebServer, make_app
-from agent.web.look_samples import Sample
 from agent.web.loop_state import CycleFailure, LoopState
 from agent.web.metrics import SeriesCaps
+from agent.web.money_metrics import Sample
 from tests.web.test_metrics import CYCLE, looked, state
 
 NOW = ClockReading(1_760_000_010_000, 10_000)
@@ -270,7 +270,7 @@ def test_once_stopped_nothing_listens() -> None:
 
 
 def test_a_scrape_of_many_groups_does_not_wait_for_the_samples_of_a_new_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(look_samples, "MOST_AT_ONCE", len(CYCLE.snapshot.groups) - 1)
+    monkeypatch.setattr(money_metrics, "MOST_AT_ONCE", len(CYCLE.snapshot.groups) - 1)
     seen, began, released, made = looked(1, after_s=0), threading.Event(), threading.Event(), list[int]()
 
     def slow(cycle: Cycle, most: int) -> Mapping[str, Sequence[Sample]]:

@@ -29,7 +29,7 @@ from agent.values.progress import ExecuteFault, ExecuteState
 from agent.values.rates import UNKNOWN_RATES
 from agent.values.snapshot import LagSource, Range, TaskCopy, TaskRole
 from agent.values.verdict import Outcome
-from agent.web import look_samples
+from agent.web import money_metrics
 from agent.web.agent_view import FinishedLook
 from agent.web.loop_state import LoopMonitor, LoopState
 from agent.web.metrics import METRICS, RackwiseCollector, SeriesCaps
@@ -302,7 +302,7 @@ class TestSamplesOfALook:
     def test_with_many_groups_those_of_the_last_look_are_made_after_the_answer(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(look_samples, "MOST_AT_ONCE", len(CYCLE.snapshot.groups) - 1)
+        monkeypatch.setattr(money_metrics, "MOST_AT_ONCE", len(CYCLE.snapshot.groups) - 1)
         seen = LoopState(started=ClockReading(0, 0))
         collector = RackwiseCollector(lambda: seen, "1", CAPS)
         assert "rackwise_samples_timestamp_seconds" not in collector.samples()
@@ -316,7 +316,7 @@ class TestSamplesOfALook:
 
     @pytest.mark.parametrize(("after_s", "shown_s"), [(180, 0), (180.001, 180.001)])
     def test_an_old_look_is_not_shown(self, monkeypatch: pytest.MonkeyPatch, after_s: float, shown_s: float) -> None:
-        monkeypatch.setattr(look_samples, "MOST_AT_ONCE", 0)
+        monkeypatch.setattr(money_metrics, "MOST_AT_ONCE", 0)
         seen = looked(1, after_s=0)
         collector = RackwiseCollector(lambda: seen, "1", CAPS)
         collector.samples()
@@ -324,7 +324,7 @@ class TestSamplesOfALook:
         assert age_s(collector) == pytest.approx(shown_s, abs=1e-6)
 
     def test_the_figures_of_a_former_look_are_all_of_that_look(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(look_samples, "MOST_AT_ONCE", 0)
+        monkeypatch.setattr(money_metrics, "MOST_AT_ONCE", 0)
         seen = with_copies(a_copy(lag=Range(1, 2, 3)))
         collector = RackwiseCollector(lambda: seen, "1", CAPS)
         before = collector.samples()["rackwise_task_lag_records"]
@@ -334,13 +334,13 @@ class TestSamplesOfALook:
         assert collector.samples()["rackwise_task_lag_records"] == [(("app", "0_1", "standby"), 8)]
 
     def test_samples_that_could_not_be_made_are_made_for_the_next_scrape(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(look_samples, "MOST_AT_ONCE", 0)
+        monkeypatch.setattr(money_metrics, "MOST_AT_ONCE", 0)
         seen = looked(1, after_s=0)
         collector = RackwiseCollector(lambda: seen, "1", CAPS)
         collector.samples()
         seen = looked(2, after_s=10)
         with monkeypatch.context() as broken:
-            broken.setattr(look_samples.SampledLooks, "_make_of", _fails)
+            broken.setattr(money_metrics.SampledLooks, "_make_of", _fails)
             with pytest.raises(RuntimeError):
                 collector.catch_up()
         assert (age_s(collector), collector.is_behind) == (0, True)
@@ -354,7 +354,7 @@ class TestSamplesOfALook:
             proposals=(), took_ms=1, rates=UNKNOWN_RATES, agent=None,
         )  # fmt: skip
         shown = LookDocuments(FinishedLook(1, "look-1", snapshot.taken_ms, evaluation, {}, None))
-        assert shared_costs(shown) is look_samples.look_costs(snapshot)
+        assert shared_costs(shown) is money_metrics.look_costs(snapshot)
 
 
 def _fails(*_: object) -> None:

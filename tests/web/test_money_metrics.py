@@ -12,8 +12,7 @@ from agent.values.cycle import Cycle
 from agent.values.limits import Limits, PriceLimits
 from agent.values.memory import Memory
 from agent.values.snapshot import Snapshot
-from agent.web.look_samples import Sample
-from agent.web.money_metrics import CycleCosts
+from agent.web.money_metrics import CycleCosts, Sample
 from tests.builders import an_observation
 from tests.snapshots import Builder, a_cluster, member, tp
 

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from agent.simulate.evaluation import StageEvaluation
 from agent.web.agent_view import AgentView, FinishedLook
-from agent.web.look_samples import MOST_AT_ONCE
+from agent.web.money_metrics import MOST_AT_ONCE
 
 Made = TypeVar("Made")
 _MOST_MADE = 512

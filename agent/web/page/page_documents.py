@@ -24,7 +24,7 @@ from agent.values.proposal import ProposalReason
 from agent.values.reassignment import ReassignmentPlan
 from agent.values.typed_json import UnreadableError
 from agent.values.verdict import Verdict
-from agent.web.look_samples import look_costs
+from agent.web.money_metrics import look_costs
 from agent.web.page.page_request import PageRequest
 
 if TYPE_CHECKING:
