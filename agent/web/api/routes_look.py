@@ -19,6 +19,7 @@ from agent.documents.comparison import group_rows
 from agent.documents.groups import (
     GroupDetailsDocument,
     GroupDocument,
+    ListedPartition,
     TaskCopyDocument,
     TopDocument,
     TopicDetailsDocument,
@@ -113,6 +114,13 @@ def _add_topics(router: APIRouter, answers: ApiAnswers) -> None:
         """Topics, costliest first."""
         return answers.page(request, paging.TOPICS, query, "topics", _topics)
 
+    @router.get("/partitions", response_model=paging.PageDocument[ListedPartition])
+    def partitions(request: Request, query: Query) -> Response:
+        """Partitions of all topics with their replicas."""
+        return answers.page(
+            request, paging.PARTITIONS, query, "partitions", lambda of: views.partitions(of.look.evaluation)
+        )
+
     @router.get("/topics/{topic}", response_model=TopicDetailsDocument, responses=NOT_FOUND)
     def topic(request: Request, topic: str) -> Response:
         """One topic with its readers by rack and its partitions."""
@@ -121,6 +129,11 @@ def _add_topics(router: APIRouter, answers: ApiAnswers) -> None:
         if name not in evaluation.snapshot.topics:
             raise of_error(unknown_topic(name, evaluation.snapshot))
         return answers.send(request, encoded(views_money.topic_details(name, shared_costs(of), evaluation)))
+
+
+def _compared(of: LookDocuments) -> list[PlanGroup]:
+    look = of.look.evaluation
+    return group_rows(look.snapshot, look.detection, look.plan, look.limits)
 
 
 def _add_groups(router: APIRouter, answers: ApiAnswers) -> None:
@@ -135,6 +148,11 @@ def _add_groups(router: APIRouter, answers: ApiAnswers) -> None:
     def groups(request: Request, query: Query) -> Response:
         """Groups, costliest first; groups without members among them."""
         return answers.page(request, paging.GROUPS, query, "groups", shared_groups)
+
+    @router.get("/comparisons", response_model=paging.PageDocument[PlanGroup])
+    def comparisons(request: Request, query: Query) -> Response:
+        """Every group that assigns partitions in three columns: now, by its own assignor, and at the optimum."""
+        return answers.page(request, paging.COMPARISONS, query, "comparisons", _compared)
 
     @router.get("/groups/{group}", response_model=GroupDetailsDocument, responses=NOT_FOUND)
     def group(request: Request, group: str) -> Response:
