@@ -232,22 +232,15 @@ def _get(agent: NamedAgent, route: str, query: Query) -> _Received:
     from http.client import HTTPException
     from urllib.error import HTTPError, URLError
     from urllib.parse import urlencode
-    from urllib.request import Request
 
     url = f"{agent.url}/api/v1{route}" + (f"?{urlencode(query, doseq=True)}" if query else "")
     headers = {"accept": "application/json", "user-agent": "rackwise"}
     if agent.token is not None:
         headers["authorization"] = f"Bearer {agent.token}"
     try:
-        for left in reversed(range(_PACED_TRIES)):
-            try:
-                with _opener().open(Request(url, headers=headers), timeout=_TIMEOUT_S) as response:  # noqa: S310 checked
-                    mark = _mark(response.headers.get("rackwise-cycle", ""), response.headers.get("rackwise-look", ""))
-                    return _Received(_read(agent, response), mark, response.status != _BEING_MADE)
-            except HTTPError as error:
-                if error.code != _TOO_MANY or not left:
-                    raise _refusal(agent, error) from error
-                time.sleep(1)
+        return _sent(agent, url, headers, _PACED_TRIES)
+    except HTTPError as error:
+        raise _refusal(agent, error) from error
     except (URLError, HTTPException, OSError) as error:
         why = reason(error.reason) if isinstance(error, URLError) and isinstance(error.reason, OSError) else str(error)
         raise AgentUnreachable(
@@ -255,7 +248,21 @@ def _get(agent: NamedAgent, route: str, query: Query) -> _Received:
             why=why or type(error).__name__,
             todo="Check the URL, and that the agent runs with http.enabled; or ask the cluster: leave --agent out.",
         ) from error
-    raise AssertionError("the last try returns or raises")
+
+
+def _sent(agent: NamedAgent, url: str, headers: dict[str, str], tries: int) -> _Received:
+    from urllib.error import HTTPError
+    from urllib.request import Request
+
+    try:
+        with _opener().open(Request(url, headers=headers), timeout=_TIMEOUT_S) as response:  # noqa: S310 checked
+            mark = _mark(response.headers.get("rackwise-cycle", ""), response.headers.get("rackwise-look", ""))
+            return _Received(_read(agent, response), mark, response.status != _BEING_MADE)
+    except HTTPError as error:
+        if error.code != _TOO_MANY or tries == 1:
+            raise
+    time.sleep(1)
+    return _sent(agent, url, headers, tries - 1)
 
 
 def _mark(cycle: str, look: str) -> str:

@@ -15,7 +15,6 @@ from agent.errors import BadInput
 from agent.values.kafka import BOOTSTRAP_SERVERS
 
 if TYPE_CHECKING:
-    from agent.documents.cluster import LookDocument
     from agent.documents.plan import BrokerExtent, NewPlacementRow, PlacementSpread
 
 _EXTENTS = ("topic_replicas", "topic_leaders", "cluster_replicas", "cluster_leaders")
@@ -111,7 +110,7 @@ def place(
         asked = {"topic": wanted.topic, "partitions": str(wanted.partitions), "seed": str(choice.seed)}
         if wanted.replication_factor is not None:
             asked["replication_factor"] = str(wanted.replication_factor)
-        rows, look = agent_api.answer("/new-partitions", {**asked, "placer": choice.placer.value})
+        rows, look = session.ShownLook(*agent_api.answer("/new-partitions", {**asked, "placer": choice.placer.value}))
     else:
         rows, look = _placed(wanted, source, replay, choice)
     if choice.reassignment_json is not None:
@@ -122,12 +121,11 @@ def place(
 
 def _placed(
     wanted: NewPartitionsRequest, source: options.SettingsOptions, replay: Path | None, choice: PlacementOptions
-) -> tuple[list[NewPlacementRow], LookDocument]:
+) -> session.ShownLook:
     """Both placements by one look at the cluster or by a telemetry file."""
     from random import Random
 
     from agent.documents.plan import placement_to_json
-    from agent.documents.status import look_document
     from agent.plan.advice import bootstrap_of
     from agent.plan.new_partitions import ClusterPlacer, KafkaPlacer, place_added, place_new_topic
 
@@ -146,7 +144,7 @@ def _placed(
     else:
         both = place_new_topic(snapshot, wanted.topic, wanted.partitions, wanted.replication_factor, kafka)
     command = _kafka_topics(servers or bootstrap_of(snapshot), source.properties or ())
-    return [placement_to_json(one, command) for one in both], look_document(evaluation)
+    return session.shown_of(evaluation, lambda _: [placement_to_json(one, command) for one in both])
 
 
 def _emit_placements(rows: Sequence[NewPlacementRow], output: OutputFormat | None, *, every: bool) -> None:

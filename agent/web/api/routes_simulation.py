@@ -33,7 +33,7 @@ _RESPONSES: dict[int | str, dict[str, Any]] = {
 def _field(text: str) -> Any:
     """The texts of one kind of change."""
     one = Annotated[str, Field(min_length=1, max_length=_LONGEST)]
-    return Annotated[list[one], Field(max_length=MOST_CHANGES, description=text)]  # type: ignore[valid-type] # its item
+    return Annotated[list[one], Field(max_length=MOST_CHANGES, description=text)]
 
 
 _FIELDS: dict[str, Any] = {
@@ -77,7 +77,7 @@ def _add_new_partitions(router: APIRouter, answers: ApiAnswers) -> None:
     def new_partitions(  # noqa: PLR0917 (its parameters)
         request: Request,
         rows: Annotated[ListQuery, Depends(list_query)],
-        topic: Annotated[str, Query(min_length=1, max_length=_LONGEST, description="A new topic, or one that is there.")],
+        topic: Annotated[str, Query(min_length=1, max_length=_LONGEST, description="A topic, new or not.")],
         partitions: Annotated[int, Query(ge=1, le=_MOST_PARTITIONS, description="Partitions that it is to have.")],
         replication_factor: Annotated[
             int | None, Query(ge=1, le=_MOST_REPLICAS, description="Of a new topic; none for one that is there.")
@@ -99,6 +99,4 @@ def _add_new_partitions(router: APIRouter, answers: ApiAnswers) -> None:
             raise ApiProblem(422, f"{error.what}: {error.why}", todo=error.todo) from None
         servers = bootstrap_of(snapshot)
         command = "kafka-topics.sh" if servers is None else tool("kafka-topics", servers, None)
-        return answers.send_page(
-            request, paging.PLACEMENTS, rows, [placement_to_json(one, command) for one in both]
-        )
+        return answers.send_page(request, paging.PLACEMENTS, rows, [placement_to_json(one, command) for one in both])

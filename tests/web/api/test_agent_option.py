@@ -280,9 +280,19 @@ OTHER_JSON = (
 
 @pytest.mark.parametrize(
     "typed",
-    [*COMMANDS, ("proposals",), ("proposals", "history"), ("reassign", "status"), ("config", "show"), ("top",),
-     ("plan",), ("plan", "--groups"), ("plan", "--add-partitions", "t=9"), ("simulate", "--remove-rack", "b"),
-     ("reassign", "verify", MOVE.id)],
+    [
+        *COMMANDS,
+        ("proposals",),
+        ("proposals", "history"),
+        ("reassign", "status"),
+        ("config", "show"),
+        ("top",),
+        ("plan",),
+        ("plan", "--groups"),
+        ("plan", "--add-partitions", "t=9"),
+        ("simulate", "--remove-rack", "b"),
+        ("reassign", "verify", MOVE.id),
+    ],
     ids=" ".join,
 )
 def test_json_of_something_else_than_an_agent_is_one_sentence(

@@ -132,9 +132,10 @@ def test_head_is_answered_as_get_without_a_body(client: httpx.Client, path: str)
     assert named[0] == named[1]
     if "etag" in got.headers:
         again = client.head(f"/api/v1{path}", headers={"if-none-match": got.headers["etag"]})
-        assert (again.status_code, again.content) == (client.get(
-            f"/api/v1{path}", headers={"if-none-match": got.headers["etag"]}
-        ).status_code, b"")
+        assert (again.status_code, again.content) == (
+            client.get(f"/api/v1{path}", headers={"if-none-match": got.headers["etag"]}).status_code,
+            b"",
+        )
 
 
 def test_head_of_the_stream_of_events_ends_at_once_and_takes_no_place_among_streams(client: httpx.Client) -> None:
