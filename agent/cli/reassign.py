@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
@@ -13,7 +13,9 @@ from agent.cli.output import CellMark, OutputFormat, chosen, emit, emit_gap, emi
 
 if TYPE_CHECKING:
     from agent.documents.journal import JournalRecords as Records
-    from agent.documents.proposals import ReassignStatus
+    from agent.documents.journal import PlannedReplicas
+    from agent.documents.proposals import PlanRow, ReassignStatus, VerifyRow
+    from agent.errors import BadInput
     from agent.values.journal import JournalState
     from agent.values.observation import Gap
     from agent.values.reassignment import ReassignmentPlan
@@ -140,13 +142,11 @@ def verify(
     every: options.All = False,
 ) -> None:
     """Check that all planned replicas are in place and no throttle of rackwise is left; exit code 1 when not."""
-    from agent.cli.verify import of_an_agent, of_brokers
-
     if agent_api.named_agent() is not None:
         agent_api.note_options(*source)
-        checked = of_an_agent(what)
+        checked = _by_an_agent(what)
     else:
-        checked = of_brokers(options.settings(source), what)
+        checked = _by_brokers(options.settings(source), what)
     emit(checked.rows, PARTITIONS, output, empty="the plan or file names no partition", every=every)
     for key in checked.throttles:
         say(f"still throttled by rackwise: {key}")
@@ -248,14 +248,13 @@ def _exit_code(gaps: Sequence[Gap], *, known: bool) -> int:
 
 def _plan(view: JournalState, name: str) -> ReassignmentPlan:
     """The plan of that name, or the newest attempt at that proposal. Raises BadInput."""
-    from agent.cli.verify import no_plan
     from agent.journal import plan_entries
     from agent.values.reassignment import latest
 
     plans = plan_entries.plans(view)
     found = latest(plans, name) or next((plan for plan in plans if plan.proposal_id == name), None)
     if found is None:
-        raise no_plan(name)
+        raise _no_plan(name)
     return found
 
 
@@ -274,3 +273,117 @@ def _write_files(plan: ReassignmentPlan | None, forth: Path | None, back: Path |
         if path is not None and plan is not None:
             placements = {target.id: getattr(target, side) for target in plan.targets}
             write_text(path, placements_json(placements) + "\n")
+
+
+class _CheckedReplicas(NamedTuple):
+    """What is to be shown."""
+
+    rows: list[VerifyRow]
+    throttles: list[str]
+    """Throttles of rackwise that are still set, one line each."""
+
+
+def _by_brokers(loaded: LoadedSettings, what: str) -> _CheckedReplicas:
+    """By what the brokers report now. Raises BadInput, and what observing and reading the journal raise."""
+    from agent.cli.follow import ReassignmentWatcher
+    from agent.documents.journal import PresentReplicas, plan_rows, throttle_rows, verify_rows
+    from assignors.problem import TopicPartition
+
+    if _is_file(what):
+        planned, left = _of_file(what), []
+    else:
+        view = ask.journal(ask.plan_of(loaded))
+        planned, left = _of_plan(plan_rows(view), what), _throttles(throttle_rows(view))
+    with ReassignmentWatcher(loaded).open() as watcher:
+        observation = watcher.look(tuple(sorted({one.topic for one in planned.wanted})))
+    replicas = {
+        TopicPartition(topic.name, partition.partition): tuple(partition.replicas)
+        for topic in observation.topics
+        for partition in topic.partitions
+    }
+    moves = {one.id: _move_words(one.adding, one.removing) for one in observation.reassignments}
+    unseen = {gap.part.value for gap in observation.gaps}
+    return _CheckedReplicas(verify_rows(planned, PresentReplicas(replicas, moves, unseen)), left)
+
+
+def _by_an_agent(what: str) -> _CheckedReplicas:
+    """By the last look of the agent that ``--agent`` names. Raises BadInput, JournalUnavailable, and as asking does."""
+    from agent.documents.journal import PresentReplicas, verify_rows
+    from agent.errors import JournalUnavailable
+    from assignors.problem import TopicPartition
+
+    planned, left = (_of_file(what), []) if _is_file(what) else (None, [])
+    topics = {one.topic for one in planned.wanted} if planned is not None else set()
+    search = {"q": topics.pop()} if len(topics) == 1 else {}
+    (partitions, status), look = agent_api.answers(("/partitions", search), ("/reassignments", {}))
+    if planned is None:
+        if not look["journal"]["known"]:
+            raise JournalUnavailable(
+                "The agent cannot read the journal", why=look["journal"]["why"] or "", todo="Ask again."
+            )
+        planned, left = _of_plan(status["plans"], what), _throttles(status["throttles"])
+    replicas = {TopicPartition(row["topic"], row["partition"]): tuple(row["replicas"]) for row in partitions}
+    moves = {
+        TopicPartition(*_parted(row["partition"])): _move_words(row["adding"], row["removing"])
+        for row in status["reassignments"]
+    }
+    unseen = {gap.part.value for gap in session.gaps_in(look)} & {"topics", "reassignments"}
+    hidden = {one.topic for one in planned.wanted} - {one.topic for one in replicas}
+    return _CheckedReplicas(verify_rows(planned, PresentReplicas(replicas, moves, unseen, hidden)), left)
+
+
+def _no_plan(name: str) -> BadInput:
+    """The error for a plan that the journal does not have."""
+    from agent.errors import BadInput
+
+    return BadInput(
+        f"The journal has no plan {name}",
+        why="it has not begun, or it has expired from the journal",
+        todo="List the plans: rackwise reassign status",
+    )
+
+
+def _is_file(what: str) -> bool:
+    return Path(what).suffix == ".json" or Path(what).exists()
+
+
+def _of_file(path: str) -> PlannedReplicas:
+    from agent.documents.journal import PlannedReplicas
+    from agent.errors import BadInput, reason
+    from agent.propose.codec import MOST_BYTES, BadReassignmentFile, read_reassignment_json
+    from config.plain_file import read_plain
+
+    try:
+        return PlannedReplicas(read_reassignment_json(read_plain(path, MOST_BYTES)), {})
+    except (OSError, BadReassignmentFile) as error:
+        raise BadInput(
+            f"{path} is not a file of kafka-reassign-partitions",
+            why=reason(error),
+            todo="Name a plan, or a JSON file of that tool.",
+        ) from error
+
+
+def _of_plan(rows: list[PlanRow], name: str) -> PlannedReplicas:
+    """The plan of that name, or the newest attempt at that proposal. Raises BadInput."""
+    from agent.documents.journal import planned_by
+    from agent.values.reassignment import attempt
+
+    tried = [row for row in rows if attempt(row["plan"]).of == name] or [row for row in rows if row["plan"] == name]
+    if not tried:
+        raise _no_plan(name)
+    return planned_by(max(tried, key=lambda one: one["attempt"]))
+
+
+def _throttles(rows: list[Any]) -> list[str]:
+    from agent.cli.records import throttle_line
+
+    return [throttle_line(row) for row in rows]
+
+
+def _parted(partition: str) -> tuple[str, int]:
+    topic, _, number = partition.rpartition("-")
+    return topic, int(number)
+
+
+def _move_words(adding: Collection[int], removing: Collection[int]) -> str:
+    return f"adds {list(adding)}, removes {list(removing)}"

@@ -23,7 +23,6 @@ from agent.web.api.answers import ApiAnswers
 from agent.web.api.events import EventStream, event_routes
 from agent.web.api.problems import EVERYWHERE, answer_problems
 from agent.web.api.routes_look import look_routes
-from agent.web.api.routes_simulation import simulation_routes
 from agent.web.api.routes_work import command_routes, work_routes
 from agent.web.commands import CommandDesk
 
@@ -142,7 +141,7 @@ def make_api(
     answers = ApiAnswers(view, clock)
     answer_problems(api)
     stream = EventStream(view, answers.looks)
-    reading = (look_routes(answers), simulation_routes(answers), work_routes(answers), event_routes(stream))
+    reading = (look_routes(answers), work_routes(answers), event_routes(stream))
     for router in (*reading, command_routes(desk or CommandDesk())):
         api.include_router(router)
     describe(api)
