@@ -129,7 +129,7 @@ def answers(*asked: tuple[str, Query]) -> tuple[list[Any], AgentLookDocument]:
         mark = _mark(str(look["cycle"]), str(look["look"]))
         if {one.look for one in found} <= {"", mark}:
             return [one.document for one in found], look
-    raise _changed(f"a new look came between its documents {_TRIES} times")
+    raise _changed("a new look came between its documents each time that they were read")
 
 
 def rows(route: str) -> list[Any]:
@@ -147,7 +147,7 @@ def _whole(route: str, query: Query) -> tuple[_Received, bool]:
     for _ in range(_LISTS_READ):
         if (found := _read_through(route, query)) is not None:
             return found
-    raise _changed(f"a new look came between the pages of a list {_LISTS_READ} times")
+    raise _changed("a new look came between the pages of a list, also when it was read again")
 
 
 def _read_through(route: str, query: Query) -> tuple[_Received, bool] | None:
@@ -173,9 +173,7 @@ def _read_through(route: str, query: Query) -> tuple[_Received, bool] | None:
 
 
 def _changed(why: str) -> AgentUnreachable:
-    return AgentUnreachable(
-        f"The agent at {_agent().url} looks faster than its answer can be read", why=why, todo="Ask again."
-    )
+    return AgentUnreachable(f"The answer of {_agent().url} changed while it was read", why=why, todo="Ask again.")
 
 
 def _agent() -> NamedAgent:
