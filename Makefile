@@ -41,11 +41,29 @@ test: venv lint imports ## what CI runs: lint, types, import rules, all quick te
 
 .PHONY: others-beside
 others-beside: venv
-	@nice -n 10 $(MAKE) --no-print-directory types unit pipeline
+	@nice -n 10 $(MAKE) --no-print-directory types java unit pipeline
 
 .PHONY: deploy-tools
 deploy-tools: venv ## helm, kubeconform and kustomize for the tests of packages, by Go, into the user's cache
 	@nice -n 19 $(BIN)/python -m tests.deploy.tooling
+
+.PHONY: jar
+jar: ## the plug-in for brokers, jvm/target/rackwise-kafka.jar (KAFKA=kafka-4.1 or kafka-4.4: against another version)
+	@mvn -B -q -f jvm/pom.xml $(if $(KAFKA),-P$(KAFKA)) package -Dmaven.test.skip=true
+	@ls jvm/target/rackwise-kafka.jar
+
+.PHONY: java
+java: ## the jar and its tests: golden groups, every assignment of tiny ones (KAFKA as for jar)
+	@mvn -B -q -f jvm/pom.xml $(if $(KAFKA),-P$(KAFKA)) verify
+
+.PHONY: jvm-compare
+jvm-compare: venv ## the plug-in beside the optimum in random groups (GROUPS, default 20,000; SEED, default 1)
+	$(BIN)/python -m tests.jvm.compare --groups $(or $(GROUPS),20000) --seed $(or $(SEED),1)
+
+.PHONY: bench-jvm
+bench-jvm: ## the plug-in beside uniform and range (JMH, about 5 minutes; BENCH="-p partitions=10000": options of JMH)
+	@mvn -B -q -f jvm/pom.xml -Pbench test-compile dependency:build-classpath -Dmdep.outputFile=target/bench.classpath
+	java -cp jvm/target/classes:jvm/target/test-classes:$$(cat jvm/target/bench.classpath) org.openjdk.jmh.Main $(BENCH)
 
 .PHONY: lint
 lint: venv ## ruff

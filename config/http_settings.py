@@ -122,7 +122,7 @@ class ProxySettings(RoleSettings):
     def _parsed(cls, networks: tuple[str, ...]) -> tuple[str, ...]:
         found = tuple(parsed_network(network) for network in networks)
         if any(network.endswith("/0") for network in found):
-            raise ValueError("it is every address there is, so everyone could name any person; name the proxies alone")
+            raise ValueError("it covers every address, so any client could name any person; name the proxies alone")
         return found
 
     @field_validator("name_header", "role_header")

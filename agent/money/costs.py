@@ -6,26 +6,27 @@ the inbound rate unless weights of the pipeline differ. Every read, copy and mis
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from agent.money.traffic import CrossRackTraffic, TrafficSum, copy_routes, read_route, together
+from agent.money.traffic import CrossRackTraffic, RackRoute, TrafficSum, copy_routes, read_route, together
 from agent.values.assessment import rack_bits
 from agent.values.cycle import gaps_of
 from agent.values.observation import ObservationPart
+from agent.values.rates import Racks
 from agent.values.snapshot import (
     ConsumerGroup,
     Group,
     OtherGroup,
+    PartitionState,
     Rack,
     RackState,
     Snapshot,
     StreamsGroup,
     TaskStatefulness,
     TopicState,
-    states_of,
     topics_of,
 )
 from assignors.problem import TopicPartition
@@ -99,31 +100,62 @@ def costs_of_members(snapshot: Snapshot, members: Mapping[str, Collection[str]])
     return together(filter(None, [ledger.group(snapshot.groups[group], ids) for group, ids in members.items()]))
 
 
+class _RackReader(NamedTuple):
+    """All that a route depends on of a reader."""
+
+    rack: str | None
+    """None where it is not known."""
+    is_served: bool | None
+    """Whether the nearest replica serves it; None where that is not known."""
+
+
+class _ReplicaRoutes:
+    """Routes of the partitions with one leader and the same replicas; many partitions share them."""
+
+    __slots__ = ("_racks", "_state", "copies", "leader_rack", "reads")
+
+    def __init__(self, state: PartitionState | None, racks: Racks) -> None:
+        """``state``: any of these partitions; None for one that is not shown."""
+        self._state, self._racks = state, racks
+        self.reads: dict[_RackReader, tuple[RackRoute | None, bool]] = {}
+        """Reader -> what `read` found of it before."""
+        self.leader_rack = None if state is None or state.leader is None else racks.get(state.leader)
+        self.copies = () if state is None else (*copy_routes(state, racks),)
+
+    def read(self, reader: _RackReader) -> tuple[RackRoute | None, bool]:
+        """(the route of its read, whether a rack-aware selector would shorten it)."""
+        route = read_route(self._state, reader.rack, self._racks, serves=reader.is_served)
+        nearest = read_route(self._state, reader.rack, self._racks, serves=True)
+        found = self.reads[reader] = route, route is not None and reader.is_served is False and nearest != route
+        return found
+
+
 class _Ledger:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN and b.rack.name}
-        self._states = states_of(snapshot.topics.values())
         self._bits = rack_bits(snapshot.brokers, selector_is_rack_aware=snapshot.selector_is_rack_aware)
-        self._serves: dict[Rack, bool | None] = {}
-        self._readings: dict[tuple[str, str, str | None], TrafficSum] = {}
-        self._held: Counter[tuple[str, str, str | None]] = Counter()
+        self._readers: dict[Rack, _RackReader] = {}
+        self._routes: dict[tuple[object, ...], _ReplicaRoutes] = {}
+        """Leader, replicas, replicas in sync and offline ones -> their routes."""
+        self._placed: dict[str, dict[int, tuple[_ReplicaRoutes, float | None]]] = {}
+        """Topic -> number of a partition -> (its routes, its inbound bytes per second)."""
+        self._not_shown = _ReplicaRoutes(None, self._racks)
+        self._readings: dict[str, list[tuple[str, str | None, TrafficSum]]] = {}
+        """Topic -> (group, rack of the readers, their reads)."""
         self._unserved = TrafficSum()
         self._hidden: list[str] = []
 
     def costs(self) -> CrossRackCosts:
         """The whole ledger."""
         groups = {name: self.group(group) for name, group in self._snapshot.groups.items()}
-        readings: dict[str, list[GroupTopicTraffic]] = {}
-        for (topic, group, rack), sum_ in self._readings.items():
-            read = GroupTopicTraffic(group, rack, self._held[topic, group, rack], sum_.traffic())
-            readings.setdefault(topic, []).append(read)
-        topics = {name: self._topic(topic, readings.get(name, [])) for name, topic in self._snapshot.topics.items()}
+        no_groups, no_topics = self._unseen(ObservationPart.GROUPS), self._unseen(ObservationPart.TOPICS)
+        topics = {name: self._topic(topic, no_groups) for name, topic in self._snapshot.topics.items()}
         return CrossRackCosts(
             groups=groups,
             topics=topics,
-            replicate=together((*(topic.replicate for topic in topics.values()), self._unseen(ObservationPart.TOPICS))),
-            consume=together((*filter(None, groups.values()), self._unseen(ObservationPart.GROUPS))),
+            replicate=together((*(topic.replicate for topic in topics.values()), no_topics)),
+            consume=together((*filter(None, groups.values()), no_groups)),
             unserved=self._unserved.traffic(),
             hidden_groups=tuple(self._hidden),
         )
@@ -132,33 +164,52 @@ class _Ledger:
         """Reads of a group, or of these members; None where they are not visible."""
         if isinstance(group, OtherGroup):
             return None
-        total, hidden = TrafficSum(), False
-        weighed = self._snapshot.weighed.groups.get(group.id, {})
-        for rack, partition in reads_of(group, members):
-            if partition is None:
-                total.add(None, None)
-                hidden = True
-                continue
-            rate = weighed.get(partition, self._snapshot.bytes_per_s.get(partition))
-            state, serves = self._states.get(partition), self._served(rack)
-            name = rack.name if rack.state is RackState.KNOWN else None
-            route = read_route(state, name, self._racks, serves=serves)
-            total.add(route, rate)
-            if route is not None and serves is False and read_route(state, name, self._racks, serves=True) != route:
-                self._unserved.add(route, rate)
-            if partition.topic in self._snapshot.topics:
-                key = partition.topic, group.id, name
-                self._held[key] += 1
-                self._readings.setdefault(key, TrafficSum()).add(route, rate)
+        total, sums = TrafficSum(), defaultdict[tuple[str, str | None], TrafficSum](TrafficSum)
+        weighed, hidden = self._snapshot.weighed.groups.get(group.id, {}), False
+        for rack, partitions in _by_reader(group, members):
+            reader = self._readers.get(rack) or self._reader(rack)
+            for partition in partitions:
+                if partition is None:
+                    total.add(None, None)
+                    hidden = True
+                    continue
+                topic, number = partition
+                of_topic = self._placed.get(topic)
+                if of_topic is None:
+                    of_topic = self._topic_routes(topic)
+                routes, rate = of_topic.get(number) or self._without_state(partition)
+                if weighed:
+                    rate = weighed.get(partition, rate)
+                route, is_unserved = routes.reads.get(reader) or routes.read(reader)
+                total.add(route, rate)
+                if is_unserved:
+                    self._unserved.add(route, rate)
+                sums[topic, reader.rack].add(route, rate)
+        for (topic, name), sum_ in sums.items():
+            self._readings.setdefault(topic, []).append((group.id, name, sum_))
         if hidden:
             self._hidden.append(group.id)
         return total.traffic()
 
-    def _served(self, rack: Rack) -> bool | None:
-        if rack not in self._serves:
-            by_locators = bool(self._snapshot.rack_locators)
-            self._serves[rack] = self._bits.serves((rack,)) if by_locators else self._bits.selector_is_rack_aware
-        return self._serves[rack]
+    def _reader(self, rack: Rack) -> _RackReader:
+        by_locators = bool(self._snapshot.rack_locators)
+        serves = self._bits.serves((rack,)) if by_locators else self._bits.selector_is_rack_aware
+        found = self._readers[rack] = _RackReader(rack.name if rack.state is RackState.KNOWN else None, serves)
+        return found
+
+    def _topic_routes(self, topic: str) -> dict[int, tuple[_ReplicaRoutes, float | None]]:
+        state, rates = self._snapshot.topics.get(topic), self._snapshot.bytes_per_s
+        found = self._placed[topic] = dict[int, tuple[_ReplicaRoutes, float | None]]()
+        for partition in () if state is None else state.partitions:
+            same = partition[1:]
+            routes = self._routes.get(same)
+            if routes is None:
+                routes = self._routes[same] = _ReplicaRoutes(partition, self._racks)
+            found[partition[0][1]] = routes, rates.get(partition[0])
+        return found
+
+    def _without_state(self, partition: TopicPartition) -> tuple[_ReplicaRoutes, float | None]:
+        return self._not_shown, self._snapshot.bytes_per_s.get(partition)
 
     def _unseen(self, part: ObservationPart) -> CrossRackTraffic:
         """One unknown read or copy for each answer of that part that is missing."""
@@ -167,19 +218,21 @@ class _Ledger:
             hidden.add(None, None)
         return hidden.traffic()
 
-    def _topic(self, topic: TopicState, readings: list[GroupTopicTraffic]) -> TopicCost:
-        copies = TrafficSum()
-        rates = [self._snapshot.bytes_per_s.get(state.id) for state in topic.partitions]
-        for state, rate in zip(topic.partitions, rates, strict=True):
-            for route in copy_routes(state, self._racks):
+    def _topic(self, topic: TopicState, no_groups: CrossRackTraffic) -> TopicCost:
+        copies, leaders, rates = TrafficSum(), dict[str | None, int](), list[float | None]()
+        for routes, rate in (self._placed.get(topic.name) or self._topic_routes(topic.name)).values():
+            rates.append(rate)
+            leaders[routes.leader_rack] = leaders.get(routes.leader_rack, 0) + 1
+            for route in routes.copies:
                 copies.add(route, rate)
-        leaders = Counter(None if state.leader is None else self._racks.get(state.leader) for state in topic.partitions)
+        sums = self._readings.get(topic.name, ())
+        readings = [GroupTopicTraffic(group, rack, reads.parts, reads.traffic()) for group, rack, reads in sums]
         return TopicCost(
             in_bytes_per_s=_known(rates),
             in_unknown=rates.count(None),
             leaders=dict(sorted(leaders.items(), key=lambda row: (row[0] is None, row[0] or ""))),
             replicate=copies.traffic(),
-            consume=together((*(reading.traffic for reading in readings), self._unseen(ObservationPart.GROUPS))),
+            consume=together((*(reading.traffic for reading in readings), no_groups)),
             readings=tuple(sorted(readings, key=lambda row: (row.group, row.rack is None, row.rack or ""))),
         )
 
@@ -192,17 +245,27 @@ def _known(rates: list[float | None]) -> float | None:
 
 def reads_of(group: Group, members: Collection[str] | None = None) -> Iterator[PartitionRead]:
     """Partitions by reader now, of all or these members; none where members are not visible."""
+    for rack, partitions in _by_reader(group, members):
+        for partition in partitions:
+            yield PartitionRead(rack, partition)
+
+
+_Partitions = tuple[TopicPartition | None, ...]
+"""None: not visible."""
+
+
+def _by_reader(group: Group, members: Collection[str] | None) -> Iterator[tuple[Rack, _Partitions]]:
     if isinstance(group, OtherGroup):
         return
     if isinstance(group, ConsumerGroup):
         for member in group.members:
             if members is None or member.id in members:
-                yield from (PartitionRead(member.rack, partition) for partition in _or_unknown(member.assigned))
+                yield member.rack, _or_unknown(member.assigned)
         return
-    yield from _streams_reads(group, members)
+    yield from _by_process(group, members)
 
 
-def _streams_reads(group: StreamsGroup, members: Collection[str] | None) -> Iterator[PartitionRead]:
+def _by_process(group: StreamsGroup, members: Collection[str] | None) -> Iterator[tuple[Rack, _Partitions]]:
     topology = group.topology
     sources = {} if topology is None else {task.id: task.sources for task in topology.tasks}
     restored = (TaskStatefulness.CHANGELOG, TaskStatefulness.SOURCE_CHANGELOG)
@@ -212,19 +275,19 @@ def _streams_reads(group: StreamsGroup, members: Collection[str] | None) -> Iter
         if task.changelogs and task.statefulness in restored and (task.statefulness is restored[0] or not task.note)
     }
     if not group.processes:  # nothing is shown of what the members run
-        yield from (
-            PartitionRead(member.rack, None) for member in group.members if members is None or member.id in members
-        )
+        for member in group.members:
+            if members is None or member.id in members:
+                yield member.rack, (None,)
     for process in group.processes:
         if members is not None and not {*process.member_ids} & {*members}:
             continue
         for task in process.active:
-            yield from (PartitionRead(process.rack, partition) for partition in _or_unknown(sources.get(task)))
+            yield process.rack, _or_unknown(sources.get(task))
         for task in (*process.standby, *process.warmup):
-            yield from (PartitionRead(process.rack, partition) for partition in _or_unknown(changelogs.get(task)))
+            yield process.rack, _or_unknown(changelogs.get(task))
 
 
-def _or_unknown(partitions: tuple[TopicPartition, ...] | None) -> tuple[TopicPartition | None, ...]:
+def _or_unknown(partitions: tuple[TopicPartition, ...] | None) -> _Partitions:
     return (None,) if partitions is None else partitions
 
 

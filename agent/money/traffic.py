@@ -69,27 +69,37 @@ NO_TRAFFIC = CrossRackTraffic({}, 0, 0)
 class TrafficSum:
     """Adds up reads and copies, one after the other."""
 
+    __slots__ = ("_flows", "_open", "_unbounded", "_unknown", "parts")
+
     def __init__(self) -> None:
-        self._flows: dict[RackRoute, float] = {}
-        self._parts = self._unknown = self._unbounded = 0
+        self._flows: dict[RackRoute, float] | None = None  # most sums of a large cluster have none
+        self._unknown = self._unbounded = 0
         self._open = 0.0
+        self.parts = 0
+        """Reads and copies so far."""
 
     def add(self, route: RackRoute | None, rate: float | None) -> None:
         """One read or copy; ``rate`` in bytes per second. None for a route or a rate that is unknown."""
-        self._parts += 1
-        if rate == 0.0 or (route is not None and route.source == route.target):
+        self.parts += 1
+        if route is not None:
+            source, target = route
+            if source == target or rate == 0.0:
+                return
+            if rate is not None:
+                if self._flows is None:
+                    self._flows = {}
+                self._flows[route] = self._flows.get(route, 0.0) + rate
+                return
+        elif rate == 0.0:
             return
-        if route is None or rate is None:
-            self._unknown += 1
-            self._unbounded += rate is None
-            self._open += rate or 0.0
-        else:
-            self._flows[route] = self._flows.get(route, 0.0) + rate
+        self._unknown += 1
+        self._unbounded += rate is None
+        self._open += rate or 0.0
 
     def traffic(self) -> CrossRackTraffic:
         """The sum so far."""
-        flows = {(route.source, route.target): rate for route, rate in sorted(self._flows.items())}
-        return CrossRackTraffic(flows, self._parts, self._unknown, self._open, self._unbounded)
+        flows = {(*route,): rate for route, rate in sorted(self._flows.items())} if self._flows else NO_TRAFFIC.flows
+        return CrossRackTraffic(flows, self.parts, self._unknown, self._open, self._unbounded)
 
 
 def together(parts: Iterable[CrossRackTraffic]) -> CrossRackTraffic:

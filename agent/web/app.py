@@ -23,6 +23,7 @@ from prometheus_client import GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import CollectorRegistry
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -243,9 +244,10 @@ def make_app(
         return replace(seen, acting=acting() or seen.acting)
 
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(RackwiseCollector(now, version(), caps))
-    for collector in (ProcessCollector, PlatformCollector, GCCollector):
-        collector(registry=registry)
+    collector = RackwiseCollector(now, version(), caps)
+    registry.register(collector)
+    for of_process in (ProcessCollector, PlatformCollector, GCCollector):
+        of_process(registry=registry)
 
     async def livez(_request: Request) -> Response:  # in the server's own thread: it waits for no other request
         health = live(state(), clock(), stall_ms)
@@ -259,7 +261,10 @@ def make_app(
 
     def metrics(request: Request) -> Response:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
-        return Response(encode(registry), media_type=None, headers={"content-type": content_type, **_HEADERS})
+        answer = Response(encode(registry), media_type=None, headers={"content-type": content_type, **_HEADERS})
+        if collector.is_behind:
+            answer.background = BackgroundTask(collector.catch_up)
+        return answer
 
     every: list[BaseRoute] = [Route(LIVE, livez), Route("/readyz", readyz), Route("/metrics", metrics)]
     hosts = frozenset(host.lower() for host in allowed_hosts) | {"localhost"}

@@ -14,7 +14,8 @@ from agent.values.cycle import Cycle
 from agent.values.last_known import is_listed
 from agent.values.observation import ObservationPart
 from agent.values.snapshot import Snapshot
-from agent.web.money_metrics import MetricDescription, Sample, label, unique_labels
+from agent.web.look_samples import Sample
+from agent.web.money_metrics import MetricDescription, label, unique_labels
 from assignors.problem import TopicPartition
 
 LagDetail = Literal["none", "group", "topic", "partition"]

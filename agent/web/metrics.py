@@ -14,7 +14,7 @@ from typing import NamedTuple
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from agent.values.assessment import Locality
+from agent.values.assessment import Locality, LocalityMeasure
 from agent.values.cycle import Cycle
 from agent.values.last_known import LastKnown, is_listed
 from agent.values.observation import ObservationPart
@@ -22,13 +22,13 @@ from agent.values.progress import ExecuteState
 from agent.values.snapshot import Snapshot, TaskCopy, TaskRole
 from agent.values.verdict import Allow, Verdict
 from agent.web.lag_metrics import LAG_METRICS, ConsumerLags, LagDetail
+from agent.web.look_samples import Sample, SampledLooks
 from agent.web.loop_state import LoopState
 from agent.web.money_metrics import (
     MONEY_METRICS,
     OTHER,
     CycleCosts,
     MetricDescription,
-    Sample,
     label,
     split_top,
     unique_labels,
@@ -63,6 +63,10 @@ METRICS: tuple[MetricDescription, ...] = (
     MetricDescription(
         "rackwise_seen_timestamp_seconds", "gauge", ("figures",),
         "Unix time of the last look that confirmed all brokers, topics, groups or findings counted here.",
+    ),
+    MetricDescription(
+        "rackwise_samples_timestamp_seconds", "gauge", (),
+        "Unix time of the look that shares, bytes, costs and lags are of; above 2,000 groups it may be a former one.",
     ),
     MetricDescription("rackwise_brokers", "gauge", ("rack", "state"), "Brokers by rack (empty: unknown) and state."),
     MetricDescription("rackwise_topics", "gauge", (), "Topics observed."),
@@ -170,9 +174,9 @@ class RackwiseCollector(Collector):
         self._version = version
         self._caps = caps
         self._money = CycleCosts()
-        self._made: tuple[Cycle, Mapping[str, Sequence[Sample]]] | None = None
-        """Samples of the latest cycle: between two looks they are the same at each scrape."""
         self._lags = ConsumerLags(caps.consumer_lag, caps.lags)
+        self._looks = SampledLooks(self._of_cycle)
+        """Between two looks the samples are the same at each scrape."""
 
     def describe(self) -> Iterable[Metric]:
         """Nothing: names are not checked at registration, which would need a cycle."""
@@ -194,20 +198,30 @@ class RackwiseCollector(Collector):
             gaps = Counter((gap.part.value, gap.cause.value) for gap in state.cycle.snapshot.gaps)
             found["rackwise_cycle_seconds"] = [((), state.cycle.took_ms / 1_000)]
             found["rackwise_gaps"] = _by_many(gaps)
-            found |= self._of_cycle(state.cycle)
+            sampled = self._looks.of(state.cycle)
+            found["rackwise_samples_timestamp_seconds"] = [((), sampled.cycle.snapshot.taken_ms / 1_000)]
+            found |= sampled.of
         if state.known is not None:
             found |= _known(state.known)
         if state.planned is not None:
             found |= _planned(state.planned)
         return found
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether `catch_up` has something to do: the last answer was of a former look."""
+        cycle = self._state().cycle
+        return cycle is not None and self._looks.is_behind(cycle)
+
+    def catch_up(self) -> None:
+        """Make the samples of the newest look, unless a thread makes some already."""
+        cycle = self._state().cycle
+        if cycle is not None:
+            self._looks.catch_up(cycle)
+
     def _of_cycle(self, cycle: Cycle) -> Mapping[str, Sequence[Sample]]:
-        made = self._made
-        if made is None or made[0] is not cycle:
-            groups, tasks = _groups(cycle, self._caps.groups), _tasks(cycle.snapshot, self._caps.tasks)
-            money, lags = self._money.samples(cycle, self._caps.groups), self._lags.samples(cycle)
-            made = self._made = cycle, {**groups, **tasks, **money, **lags}
-        return made[1]
+        groups, tasks = _groups(cycle, self._caps.groups), _tasks(cycle.snapshot, self._caps.tasks)
+        return {**groups, **tasks, **self._money.samples(cycle, self._caps.groups), **self._lags.samples(cycle)}
 
 
 def _family(described: MetricDescription, samples: Iterable[Sample]) -> Metric:
@@ -304,14 +318,14 @@ def _groups(cycle: Cycle, most: int) -> dict[str, Sequence[Sample]]:
 
 def _summed(all_localities: Iterable[Sequence[Locality]]) -> tuple[Locality, ...]:
     """Localities of many groups as those of one; only equal measures and units are added up."""
-    sums: dict[tuple[str, str], Locality] = {}
+    sums: dict[tuple[LocalityMeasure, str], list[float]] = {}
     for localities in all_localities:
-        for one in localities:
-            before = sums.get((one.measure, one.unit), one._replace(local=0, total=0, unknown=0))
-            sums[one.measure, one.unit] = before._replace(
-                local=before.local + one.local, total=before.total + one.total, unknown=before.unknown + one.unknown
-            )
-    return tuple(locality for _, locality in sorted(sums.items()))
+        for measure, unit, local, total, unknown in localities:
+            sum_ = sums.setdefault((measure, unit), [0, 0, 0])
+            sum_[0] += local
+            sum_[1] += total
+            sum_[2] += unknown
+    return tuple(Locality(*kind, *sum_) for kind, sum_ in sorted(sums.items()))
 
 
 def _add_localities(

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from agent.money.costs import CrossRackCosts, costs_of, lag_of
+from agent.money.costs import CrossRackCosts, lag_of
 from agent.money.traffic import CrossRackTraffic, together
 from agent.values.cycle import Cycle
 from agent.values.last_known import is_listed
 from agent.values.limits import Limits
 from agent.values.observation import ObservationPart
 from agent.values.snapshot import Snapshot
+from agent.web.look_samples import Sample, look_costs
 from config.foreign_text import safe_text
 from config.secrets import without_url_secrets
 
@@ -88,8 +89,6 @@ MONEY_METRICS: tuple[MetricDescription, ...] = (
     ),
 )  # fmt: skip
 
-Sample = tuple[tuple[str, ...], float]
-
 
 class CycleCosts:
     """Costs of a cycle, computed once for all scrapes."""
@@ -107,7 +106,7 @@ class CycleCosts:
 
 
 def _samples(snapshot: Snapshot, limits: Limits, most: int) -> Mapping[str, Sequence[Sample]]:
-    costs = costs_of(snapshot)
+    costs = look_costs(snapshot)
     whole = is_listed(snapshot, ObservationPart.GROUPS)
     return {
         **_paths(snapshot, costs, limits),

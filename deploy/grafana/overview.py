@@ -114,8 +114,10 @@ def _size(whole: dashboard.Dashboard) -> dashboard.Dashboard:
         )
         .with_panel(
             lines("Age of figures", "Time since a look last confirmed all brokers, topics, groups or findings. Counts "
-                  "of an older part are shown as they last were.",
+                  "of an older part are shown as they last were. Shares, bytes, costs and lags of very many groups may "
+                  "be of a former look.",
                   Query(f"time() - {highest('rackwise_seen_timestamp_seconds', 'figures')}", "{{cluster}} {{figures}}"),
+                  Query(f"time() - {highest('rackwise_samples_timestamp_seconds')}", "{{cluster}} shares, costs, lags"),
                   unit="s", of=((None, "green"), (900, "red")))
         )
         .with_panel(

@@ -69,7 +69,8 @@ class BrokerProcesses:
     def jars(self) -> JarSet:
         """Jars the brokers run from; looked up only when a broker is to be started."""
         if self._jars is None:
-            self._jars = kafka_jars(self.manifest.spec.version)
+            spec = self.manifest.spec
+            self._jars = replace(kafka_jars(spec.version), plugins=spec.plugins)
         return self._jars
 
     def save(self, manifest: ClusterManifest) -> None:

@@ -63,6 +63,7 @@ class EmbeddedCluster:
         if needs_archive(jars):
             say(f"preparing Kafka {spec.version} for quick starts (once per version)")
             cls._make_archive(spec.version, jars)
+        jars = replace(jars, plugins=spec.plugins)
         return cls._begin(spec, jars, name=name, detached=detached, say=say, timeout_s=timeout_s)
 
     @classmethod

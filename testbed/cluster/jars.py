@@ -17,11 +17,13 @@ class JarSet:
     directory: Path
     java: Path
     """The Java that runs them."""
+    plugins: tuple[str, ...] = ()
+    """Jars behind Kafka's own on the classpath; an archive of classes fits with and without them."""
 
     @property
     def classpath(self) -> str:
         """For `java -cp`; every jar but the agent."""
-        return str(self.directory / "*")
+        return ":".join((str(self.directory / "*"), *self.plugins))
 
     @property
     def jars(self) -> tuple[Path, ...]:

@@ -70,6 +70,8 @@ class ClusterSpec:
     proxied: bool = False
     """Each broker has a second client listener, which advertises the recording proxy."""
     security: ClusterSecurity | None = None
+    plugins: tuple[str, ...] = ()
+    """Paths of jars that the brokers load beside Kafka's own."""
     heap: str = "512m"
 
     def __post_init__(self) -> None:

@@ -35,7 +35,7 @@ def test_the_first_start_makes_an_archive_and_the_second_uses_it(jars: JarSet) -
     first: list[str] = []
     assert needs_archive(jars)
     assert start(first) == {1: "a"}
-    assert first[0].startswith("getting Kafka 4.3.1 ready for quick starts")
+    assert first[0].startswith("preparing Kafka 4.3.1 for quick starts")
     made = jars.class_archive.stat()
     assert made.st_size > 10_000_000
     second: list[str] = []

@@ -36,6 +36,7 @@ import networkx as nx
 ROOT = Path(__file__).parents[2]
 BOUNDS = Path(__file__).with_name("house_bounds.json")
 PRODUCT = ("agent", "assignors", "config", "pipeline", "testbed")
+PLUGINS = "jvm/src/main"
 CAPITALIZED = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]+")
 BRANCHES = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.Assert, ast.comprehension)
 
@@ -79,7 +80,8 @@ def files(place: str) -> tuple[Path, ...]:
 
 def product_files() -> list[Path]:
     """Each source file of the product, Java among them."""
-    return [path for place in PRODUCT for path in (*files(place), *sorted((ROOT / place).rglob("*.java")))]
+    places = (*PRODUCT, PLUGINS)
+    return [path for place in places for path in (*files(place), *sorted((ROOT / place).rglob("*.java")))]
 
 
 @cache

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import httpx
@@ -13,12 +15,15 @@ from agent.errors import ConfigError
 from agent.record.librdkafka import RecordCounts
 from agent.record.recorder import RecordingResult
 from agent.values.clock import ClockReading
+from agent.values.cycle import Cycle
 from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.progress import ExecuteFault, ExecuteState
+from agent.web import look_samples, metrics
 from agent.web.app import WebServer, make_app
+from agent.web.look_samples import Sample
 from agent.web.loop_state import CycleFailure, LoopState
 from agent.web.metrics import SeriesCaps
-from tests.web.test_metrics import CYCLE, state
+from tests.web.test_metrics import CYCLE, looked, state
 
 NOW = ClockReading(1_760_000_010_000, 10_000)
 
@@ -262,3 +267,38 @@ def test_once_stopped_nothing_listens() -> None:
         assert httpx.get(f"http://{address}/livez", timeout=10).status_code == 503
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"http://{address}/livez", timeout=10)
+
+
+def test_a_scrape_of_many_groups_does_not_wait_for_the_samples_of_a_new_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(look_samples, "MOST_AT_ONCE", len(CYCLE.snapshot.groups) - 1)
+    seen, began, released, made = looked(1, after_s=0), threading.Event(), threading.Event(), list[int]()
+
+    def slow(cycle: Cycle, most: int) -> Mapping[str, Sequence[Sample]]:
+        if cycle.number > 1:
+            began.set()
+            assert released.wait(30)
+        made.append(cycle.number)
+        return figures(cycle, most)
+
+    figures = metrics._groups
+    monkeypatch.setattr(metrics, "_groups", slow)
+    app = make_app(lambda: seen, lambda: NOW, fresh_ms=30_000, stall_ms=60_000, caps=SeriesCaps())
+    with WebServer(app, "127.0.0.1", 0) as started:
+        assert _samples_at(started) == 0
+        seen = looked(2, after_s=10)
+        assert _samples_at(started) == 0
+        assert began.wait(30), "made although no scrape follows"
+        assert [_samples_at(started) for _ in range(3)] == [0, 0, 0], "while they are made"
+        released.set()
+        until = time.monotonic() + 30
+        while _samples_at(started) != 10 and time.monotonic() < until:
+            time.sleep(0.02)
+        assert _samples_at(started) == 10
+    assert made == [1, 2], "once each"
+
+
+def _samples_at(server: WebServer) -> float:
+    """Seconds between `CYCLE` and the look of the samples in an answer."""
+    text = httpx.get(f"http://{server.address}/metrics", timeout=10).text
+    found = [line.split()[1] for line in text.splitlines() if line.startswith("rackwise_samples_timestamp_seconds ")]
+    return float(*found) - CYCLE.snapshot.taken_ms / 1_000

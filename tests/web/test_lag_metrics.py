@@ -10,8 +10,8 @@ import pytest
 from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.snapshot import Snapshot
 from agent.web.lag_metrics import LAG_METRICS, ConsumerLags, LagDetail
+from agent.web.look_samples import Sample
 from agent.web.metrics import SeriesCaps
-from agent.web.money_metrics import Sample
 from tests.snapshots import a_cluster, member, tp
 from tests.web.test_metrics import series, state
 from tests.web.test_money_metrics import EMPTY

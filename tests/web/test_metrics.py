@@ -16,6 +16,7 @@ from prometheus_client.registry import CollectorRegistry
 from agent.loop import CycleStages, run_cycle
 from agent.record.librdkafka import RecordCounts
 from agent.record.recorder import RecordingResult
+from agent.simulate.evaluation import StageEvaluation
 from agent.values.assessment import Assessment, DetectionResult, Locality, LocalityMeasure
 from agent.values.clock import ClockReading
 from agent.values.cycle import Cycle
@@ -25,10 +26,15 @@ from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.plan import Unplanned
 from agent.values.progress import ExecuteFault, ExecuteState
+from agent.values.rates import UNKNOWN_RATES
 from agent.values.snapshot import LagSource, Range, TaskCopy, TaskRole
 from agent.values.verdict import Outcome
+from agent.web import look_samples
+from agent.web.agent_view import FinishedLook
 from agent.web.loop_state import LoopMonitor, LoopState
 from agent.web.metrics import METRICS, RackwiseCollector, SeriesCaps
+from agent.web.page.look_documents import LookDocuments
+from agent.web.page.page_documents import shared_costs
 from assignors.problem import TaskId
 from tests.synthetic_cluster import synthetic_cluster
 
@@ -269,3 +275,87 @@ def test_a_foreign_name_never_breaks_the_page(name: str) -> None:
 def test_series_vanish_with_their_subjects() -> None:
     assert values(with_copies(a_copy("gone")), "rackwise_task_lag_records")
     assert not values(with_copies(), "rackwise_task_lag_records")
+
+
+def looked(number: int, *, after_s: float) -> LoopState:
+    """The look of `CYCLE` once more, so much later."""
+    taken_ms = CYCLE.snapshot.taken_ms + round(1_000 * after_s)
+    return state(replace(CYCLE, number=number, snapshot=replace(CYCLE.snapshot, taken_ms=taken_ms)))
+
+
+def age_s(collector: RackwiseCollector) -> float:
+    """Seconds between `CYCLE` and the look that the samples are of."""
+    ((_, at),) = collector.samples()["rackwise_samples_timestamp_seconds"]
+    return at - CYCLE.snapshot.taken_ms / 1_000
+
+
+class TestSamplesOfALook:
+    """A scrape waits for those of few groups only."""
+
+    def test_with_few_groups_every_answer_is_of_the_last_look(self) -> None:
+        seen = looked(1, after_s=0)
+        collector = RackwiseCollector(lambda: seen, "1", CAPS)
+        assert (age_s(collector), collector.is_behind) == (0, False)
+        seen = looked(2, after_s=10)
+        assert (age_s(collector), collector.is_behind) == (10, False)
+
+    def test_with_many_groups_those_of_the_last_look_are_made_after_the_answer(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(look_samples, "MOST_AT_ONCE", len(CYCLE.snapshot.groups) - 1)
+        seen = LoopState(started=ClockReading(0, 0))
+        collector = RackwiseCollector(lambda: seen, "1", CAPS)
+        assert "rackwise_samples_timestamp_seconds" not in collector.samples()
+        assert not collector.is_behind
+        seen = looked(1, after_s=0)
+        assert (age_s(collector), collector.is_behind) == (0, False), "the first one waits"
+        seen = looked(2, after_s=10)
+        assert (age_s(collector), collector.is_behind) == (0, True)
+        collector.catch_up()
+        assert (age_s(collector), collector.is_behind) == (10, False)
+
+    @pytest.mark.parametrize(("after_s", "shown_s"), [(180, 0), (180.001, 180.001)])
+    def test_an_old_look_is_not_shown(self, monkeypatch: pytest.MonkeyPatch, after_s: float, shown_s: float) -> None:
+        monkeypatch.setattr(look_samples, "MOST_AT_ONCE", 0)
+        seen = looked(1, after_s=0)
+        collector = RackwiseCollector(lambda: seen, "1", CAPS)
+        collector.samples()
+        seen = looked(2, after_s=after_s)
+        assert age_s(collector) == pytest.approx(shown_s, abs=1e-6)
+
+    def test_the_figures_of_a_former_look_are_all_of_that_look(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(look_samples, "MOST_AT_ONCE", 0)
+        seen = with_copies(a_copy(lag=Range(1, 2, 3)))
+        collector = RackwiseCollector(lambda: seen, "1", CAPS)
+        before = collector.samples()["rackwise_task_lag_records"]
+        seen = with_copies(a_copy(lag=Range(7, 8, 9)))
+        assert collector.samples()["rackwise_task_lag_records"] == before == [(("app", "0_1", "standby"), 2)]
+        collector.catch_up()
+        assert collector.samples()["rackwise_task_lag_records"] == [(("app", "0_1", "standby"), 8)]
+
+    def test_samples_that_could_not_be_made_are_made_for_the_next_scrape(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(look_samples, "MOST_AT_ONCE", 0)
+        seen = looked(1, after_s=0)
+        collector = RackwiseCollector(lambda: seen, "1", CAPS)
+        collector.samples()
+        seen = looked(2, after_s=10)
+        with monkeypatch.context() as broken:
+            broken.setattr(look_samples.SampledLooks, "_make_of", _fails)
+            with pytest.raises(RuntimeError):
+                collector.catch_up()
+        assert (age_s(collector), collector.is_behind) == (0, True)
+        collector.catch_up()
+        assert age_s(collector) == 10
+
+    def test_metrics_and_page_work_the_costs_of_a_look_out_once(self) -> None:
+        snapshot = replace(CYCLE.snapshot)
+        evaluation = StageEvaluation(
+            limits=CYCLE.limits, before=CYCLE.before, snapshot=snapshot, detection=CYCLE.detection, plan=None,
+            proposals=(), took_ms=1, rates=UNKNOWN_RATES, agent=None,
+        )  # fmt: skip
+        shown = LookDocuments(FinishedLook(1, "look-1", snapshot.taken_ms, evaluation, {}, None))
+        assert shared_costs(shown) is look_samples.look_costs(snapshot)
+
+
+def _fails(*_: object) -> None:
+    raise RuntimeError("no samples")

@@ -12,7 +12,8 @@ from agent.values.cycle import Cycle
 from agent.values.limits import Limits, PriceLimits
 from agent.values.memory import Memory
 from agent.values.snapshot import Snapshot
-from agent.web.money_metrics import CycleCosts, Sample
+from agent.web.look_samples import Sample
+from agent.web.money_metrics import CycleCosts
 from tests.builders import an_observation
 from tests.snapshots import Builder, a_cluster, member, tp
 
@@ -76,7 +77,7 @@ def test_lag_is_what_groups_are_behind_and_unknown_lag_has_no_sample() -> None:
 def test_a_cycle_is_worked_out_once_however_often_it_is_scraped(monkeypatch: pytest.MonkeyPatch) -> None:
     money, cycle = CycleCosts(), replace(EMPTY, snapshot=two_groups().snapshot())
     first = money.samples(cycle, 100)
-    monkeypatch.setattr("agent.web.money_metrics.costs_of", _never)
+    monkeypatch.setattr("agent.web.money_metrics.look_costs", _never)
     assert money.samples(cycle, 100) is first
     with pytest.raises(AssertionError):
         money.samples(replace(cycle, number=2), 100)

@@ -264,20 +264,16 @@ def clear_throttles(view: ExecutorView) -> BatchDecision | None:
     found = {debt: throttle_status(debt, view.cluster) for debt in owed}
     if not view.state.settled:
         # A request that sets it may still be on its way, and one that takes it away must not be sent twice.
-        return (
-            BatchDecision(wait_for="waiting until no earlier request can take effect")
-            if owed and view.batch is None
-            else None
-        )
+        waits = owed and view.batch is None
+        return BatchDecision(wait_for="waiting until no earlier request can take effect") if waits else None
     paid = tuple(ClearedThrottle(debt.resource, debt.key) for debt, it in found.items() if it is ThrottleStatus.GONE)
     if paid:
         return BatchDecision(AppendJournal(paid))
     due = tuple(debt for debt, it in found.items() if it is ThrottleStatus.STANDS)
     if not due:
         return BatchDecision(wait_for=_unreachable(owed)) if owed else None
-    return BatchDecision(
-        AppendJournal(due, AlterThrottles(tuple(throttle_removal(debt, view.cluster) for debt in due)))
-    )
+    removals = tuple(throttle_removal(debt, view.cluster) for debt in due)
+    return BatchDecision(AppendJournal(due, AlterThrottles(removals)))
 
 
 def _unreachable(owed: list[ThrottleDebt]) -> str:

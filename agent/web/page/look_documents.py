@@ -10,14 +10,11 @@ from weakref import WeakKeyDictionary
 
 from agent.simulate.evaluation import StageEvaluation
 from agent.web.agent_view import AgentView, FinishedLook
+from agent.web.look_samples import MOST_AT_ONCE
 
 Made = TypeVar("Made")
 _MOST_MADE = 512
 """Documents that are kept of one look; the least used ones are made again."""
-
-
-MOST_AT_ONCE = 2_000
-"""Groups whose documents a request makes by itself: about half a second."""
 
 
 class DocumentMaker(Protocol):

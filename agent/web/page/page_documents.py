@@ -14,7 +14,7 @@ from agent.explain.doctor_coverage import DoctorContext
 from agent.explain.doctor_fixes import fixes_of
 from agent.journal import plan_entries
 from agent.journal.commands import LeaderAnswer, answer_to
-from agent.money.costs import CrossRackCosts, costs_of
+from agent.money.costs import CrossRackCosts
 from agent.values.finding import Finding
 from agent.values.journal import JournalState
 from agent.values.number_format import in_full
@@ -24,6 +24,7 @@ from agent.values.proposal import ProposalReason
 from agent.values.reassignment import ReassignmentPlan
 from agent.values.typed_json import UnreadableError
 from agent.values.verdict import Verdict
+from agent.web.look_samples import look_costs
 from agent.web.page.page_request import PageRequest
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 def shared_costs(of: DocumentMaker) -> CrossRackCosts:
     """All cross-rack traffic of the look."""
-    return of.made("costs", lambda look: costs_of(look.snapshot))
+    return of.made("costs", lambda look: look_costs(look.snapshot))
 
 
 def shared_money(of: DocumentMaker) -> MoneyDocument:

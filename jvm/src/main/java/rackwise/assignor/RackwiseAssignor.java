@@ -1,0 +1,72 @@
+package rackwise.assignor;
+
+import java.util.Map;
+
+import org.apache.kafka.common.Configurable;
+import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
+import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
+import org.apache.kafka.coordinator.group.api.assignor.GroupSpec;
+import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
+
+/**
+ * Assigns the partitions of a consumer group (KIP-848) so that as few as possible are read across racks.
+ *
+ * <p>Priorities, in this order, each of them exact:
+ * <ol>
+ *   <li>balance: the numbers of partitions per member, sorted descending, are lexicographically smallest;</li>
+ *   <li>racks: the fewest partitions without a replica in the rack of their member;</li>
+ *   <li>stickiness: the fewest partitions that change their member.</li>
+ * </ol>
+ * Among equals, partitions of the same number of topics of the same size and subscribers go to one member.
+ *
+ * <p>An exception of an assignor is fatal to the member whose heartbeat is being answered. {@link #assign} therefore
+ * never throws: it answers as {@code uniform} does and reports the cause in the log of the broker and by JMX. The
+ * answer depends on the arguments only. One instance serves all threads of the coordinator.
+ */
+public final class RackwiseAssignor implements ConsumerGroupPartitionAssignor, Configurable {
+
+    /** What a member names in {@code group.remote.assignor}, and what the group description shows. */
+    public static final String NAME = "rackwise";
+
+    private final AssignorStatus status;
+    private final FallbackAssignor fallback = new FallbackAssignor();
+    private AssignorSettings settings = AssignorSettings.DEFAULTS;
+
+    /** The constructor that the broker calls. */
+    public RackwiseAssignor() {
+        this(new AssignorStatus(System::currentTimeMillis));
+    }
+
+    RackwiseAssignor(AssignorStatus status) {
+        this.status = status;
+    }
+
+    /**
+     * Reads the settings {@code rackwise.assignor.*} out of the broker's and registers the JMX bean.
+     *
+     * @throws org.apache.kafka.common.config.ConfigException when a value is not a number in range; the broker then
+     *     does not start
+     */
+    @Override
+    public void configure(Map<String, ?> brokerConfig) {
+        settings = AssignorSettings.from(brokerConfig);
+        status.register(String.valueOf(brokerConfig.get("node.id")));
+    }
+
+    @Override
+    public String name() {
+        return NAME;
+    }
+
+    @Override
+    public GroupAssignment assign(GroupSpec group, SubscribedTopicDescriber topics) {
+        try {
+            GroupAssignment answer = new GroupSolver(settings, status).solve(group, topics);
+            status.answered();
+            return answer;
+        } catch (Throwable thrown) {
+            status.fellBack(thrown);
+            return fallback.assign(group, topics, status);
+        }
+    }
+}

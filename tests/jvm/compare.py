@@ -1,0 +1,90 @@
+"""Many random groups: the Java assignor's figures beside those of ``optimal_consumer``, judged here.
+
+    python -m tests.jvm.compare --groups 20000 --seed 1
+
+Ends with exit code 1 and the first groups that differ. A third of the groups run with a limit of moves: they must be as
+balanced, and equal to the optimum where that needs no more moves than the limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from assignors import TopicPartition
+from testbed.cluster.jars import kafka_jars
+from testbed.cluster.spec import DEFAULT_VERSION
+from tests.jvm.building import run_maven
+from tests.jvm.groups import figures, optimum, problem_of, random_groups
+
+Ask = Callable[[dict[str, Any]], dict[str, Any]]
+LIMITS = (None, None, 3)
+SHOWN = 5
+
+
+@contextmanager
+def assignor(directory: Path) -> Iterator[Ask]:
+    """The Java assignor as a function from a group to its answer; compiled into the directory."""
+    run_maven("test-compile", f"-Dbuild.home={directory}")
+    jars = kafka_jars(DEFAULT_VERSION)
+    classpath = f"{directory / 'classes'}:{directory / 'test-classes'}:{jars.classpath}"
+    command = (str(jars.java), "-cp", classpath, "rackwise.assignor.CompareMain")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        to, from_ = process.stdin, process.stdout
+
+        def ask(group: dict[str, Any]) -> dict[str, Any]:
+            to.write(json.dumps(group) + "\n")
+            to.flush()
+            answer: dict[str, Any] = json.loads(from_.readline())
+            return answer
+
+        yield ask
+        to.close()
+    assert process.returncode == 0, f"Java ended with {process.returncode}"
+
+
+def difference(group: dict[str, Any], limit: int | None, ask: Ask) -> str | None:
+    """What is wrong with the answer to a group; None when nothing is."""
+    answer = ask(group if limit is None else {**group, "max_moves": limit})
+    if answer["fallback"]:
+        return f"fell back: {answer['fallback']}"
+    assignment = {
+        member: tuple(TopicPartition(topic, number) for topic, numbers in topics.items() for number in numbers)
+        for member, topics in answer["assignment"].items()
+    }
+    found, best = figures(problem_of(group), assignment), optimum(group)
+    if found == best:
+        return None
+    limited = limit is not None and best["moved"] > limit and found["crossing"] >= best["crossing"]
+    return None if limited and found["loads"] == best["loads"] else f"{found} where {best} is possible"
+
+
+def main() -> int:
+    """Compare as many groups as asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--groups", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    wrong = 0
+    with tempfile.TemporaryDirectory() as directory, assignor(Path(directory)) as ask:
+        for number, group in enumerate(random_groups(asked.seed, asked.groups)):
+            limit = LIMITS[number % len(LIMITS)]
+            if why := difference(group, limit, ask):
+                wrong += 1
+                if wrong <= SHOWN:
+                    print(f"group {number} of seed {asked.seed}, limit {limit}: {why}\n{json.dumps(group)}")
+    print(f"{asked.groups:,} groups of seed {asked.seed}: {wrong} differ from the optimum")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
