@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -24,7 +25,7 @@ VARIABLE, TOKEN_VARIABLE = "RACKWISE_AGENT", "RACKWISE_AGENT_TOKEN"
 ANSWERED = frozenset(
     {
         "status", "doctor", "groups", "topics", "racks", "explain", "proposals", "proposals list", "proposals history",
-        "reassign status", "config show",
+        "reassign status", "reassign verify", "config show", "top", "plan", "simulate",
     }
 )  # fmt: skip
 """Commands that a running agent answers."""
@@ -33,7 +34,16 @@ _MOST_BYTES = 256 * 1024 * 1024
 _PAGE = 1_000
 _MOST_PAGES = 10_000
 _TRIES = 3
-"""How often documents are read again because a new look came between them."""
+"""How often documents are read because a new look came between them."""
+_LISTS_READ = 2
+"""How often a list is read because a new look came between its pages."""
+_PACED_TRIES = 5
+"""How often a request is sent that the agent refuses as one too many."""
+_MADE_WITHIN_S = 60.0
+"""How long an answer is waited for that the agent is still making."""
+_TOO_MANY, _BEING_MADE = 429, 202
+
+Query = Mapping[str, str | Sequence[str]]
 
 
 class NamedAgent(NamedTuple):
@@ -41,6 +51,16 @@ class NamedAgent(NamedTuple):
 
     url: str
     token: str | None = None
+
+
+class _Received(NamedTuple):
+    """A document, and the look that it is of."""
+
+    document: Any
+    look: str
+    """Empty where the answer names none."""
+    is_made: bool = True
+    """False while the agent is making it."""
 
 
 class _InForce:
@@ -81,46 +101,79 @@ def named_agent() -> NamedAgent | None:
     return _InForce.agent
 
 
-def document(route: str, **query: str) -> Any:
-    """The document of a route. Raises AgentUnreachable, BadInput and GaveUp."""
-    return _get(_agent(), route, query)[0]
+def document(route: str, query: Query | None = None) -> Any:
+    """The document of a route, which the agent may take a while to make. Raises AgentUnreachable, BadInput, GaveUp."""
+    agent, until = _agent(), time.monotonic() + _MADE_WITHIN_S
+    while not (found := _get(agent, route, query or {})).is_made:
+        if time.monotonic() > until:
+            raise AgentUnreachable(
+                f"The agent at {agent.url} has not answered within {_MADE_WITHIN_S:.0f} s",
+                why="it is still working on the answer",
+                todo="Ask for less at once, or ask the cluster: leave --agent out.",
+            )
+        time.sleep(1)
+    return found.document
 
 
-def answer(route: str, **query: str) -> tuple[Any, AgentLookDocument]:
+def answer(route: str, query: Query | None = None) -> tuple[Any, AgentLookDocument]:
     """The document of a route, of a list all its rows, with what is true of the look that it is of."""
-    for _ in range(_TRIES):
-        found, cycle, _ = _whole(route, query)
-        look = cast("AgentLookDocument", document("/look"))
-        if cycle in ("", str(look["cycle"])):
-            break
+    (found,), look = answers((route, query or {}))
     return found, look
 
 
-def rows(route: str, **query: str) -> list[Any]:
+def answers(*asked: tuple[str, Query]) -> tuple[list[Any], AgentLookDocument]:
+    """The documents of several routes, all of one look, with what is true of it."""
+    for _ in range(_TRIES):
+        found = [_whole(route, query)[0] for route, query in asked]
+        look = cast("AgentLookDocument", document("/look"))
+        mark = _mark(str(look["cycle"]), str(look["look"]))
+        if {one.look for one in found} <= {"", mark}:
+            return [one.document for one in found], look
+    raise _changed("a new look came between its documents each time that they were read")
+
+
+def rows(route: str) -> list[Any]:
     """All rows of a list. Raises GaveUp for another answer, which is never taken for a list without rows."""
-    found, _, of_pages = _whole(route, query)
-    if not of_pages or not all(isinstance(row, dict) for row in found):
+    found, of_pages = _whole(route, {})
+    if not of_pages or not all(isinstance(row, dict) for row in found.document):
         raise GaveUp(
             f"The answer of {_agent().url} is no list of objects", todo="Check that the URL is that of an agent."
         )
-    return cast("list[Any]", found)
+    return cast("list[Any]", found.document)
 
 
-def _whole(route: str, query: Mapping[str, str]) -> tuple[Any, str, bool]:
-    """A document, or all rows of a list from its pages; the number of its cycle; and whether it came in pages."""
-    agent, found = _agent(), []
-    asked = dict(query)
+def _whole(route: str, query: Query) -> tuple[_Received, bool]:
+    """A document, or all rows of a list from its pages, which are of one look; and whether it came in pages."""
+    for _ in range(_LISTS_READ):
+        if (found := _read_through(route, query)) is not None:
+            return found
+    raise _changed("a new look came between the pages of a list, also when it was read again")
+
+
+def _read_through(route: str, query: Query) -> tuple[_Received, bool] | None:
+    """The same; None where its pages are of different looks."""
+    agent, asked = _agent(), dict(query)
+    found: list[Any] = []
+    look: str | None = None
     for _ in range(_MOST_PAGES):
-        page, cycle = _get(agent, route, asked)
+        got = _get(agent, route, asked)
+        page = got.document
         if not (isinstance(page, dict) and {"items", "next", "total"} == page.keys()):
-            return page, cycle, False
+            return got, False
+        if look is not None and got.look != look:
+            return None
+        look = got.look
         found += page["items"]
         if page["next"] is None:
-            return found, cycle, True
+            return _Received(found, look), True
         if not page["items"]:
             break
         asked = {**query, "limit": str(_PAGE), "cursor": page["next"]}
     raise GaveUp(f"{agent.url} answers with a list that does not end", todo="Check that the URL is that of an agent.")
+
+
+def _changed(why: str) -> AgentUnreachable:
+    return AgentUnreachable(f"The answer of {_agent().url} changed while it was read", why=why, todo="Ask again.")
 
 
 def _agent() -> NamedAgent:
@@ -172,20 +225,18 @@ def _token(file: str | None, environ: Mapping[str, str]) -> str | None:
     return token
 
 
-def _get(agent: NamedAgent, route: str, query: Mapping[str, str]) -> tuple[Any, str]:
-    """The document of one request, and the number of its cycle."""
+def _get(agent: NamedAgent, route: str, query: Query) -> _Received:
+    """The document of one request; one that comes too soon after others is sent again a little later."""
     from http.client import HTTPException
     from urllib.error import HTTPError, URLError
     from urllib.parse import urlencode
-    from urllib.request import Request
 
-    url = f"{agent.url}/api/v1{route}" + (f"?{urlencode(query)}" if query else "")
+    url = f"{agent.url}/api/v1{route}" + (f"?{urlencode(query, doseq=True)}" if query else "")
     headers = {"accept": "application/json", "user-agent": "rackwise"}
     if agent.token is not None:
         headers["authorization"] = f"Bearer {agent.token}"
     try:
-        with _opener().open(Request(url, headers=headers), timeout=_TIMEOUT_S) as response:  # noqa: S310 checked
-            return _read(agent, response), response.headers.get("rackwise-cycle", "")
+        return _sent(agent, url, headers, _PACED_TRIES)
     except HTTPError as error:
         raise _refusal(agent, error) from error
     except (URLError, HTTPException, OSError) as error:
@@ -195,6 +246,26 @@ def _get(agent: NamedAgent, route: str, query: Mapping[str, str]) -> tuple[Any, 
             why=why or type(error).__name__,
             todo="Check the URL, and that the agent runs with http.enabled; or ask the cluster: leave --agent out.",
         ) from error
+
+
+def _sent(agent: NamedAgent, url: str, headers: dict[str, str], tries: int) -> _Received:
+    from urllib.error import HTTPError
+    from urllib.request import Request
+
+    try:
+        with _opener().open(Request(url, headers=headers), timeout=_TIMEOUT_S) as response:  # noqa: S310 checked
+            mark = _mark(response.headers.get("rackwise-cycle", ""), response.headers.get("rackwise-look", ""))
+            return _Received(_read(agent, response), mark, response.status != _BEING_MADE)
+    except HTTPError as error:
+        if error.code != _TOO_MANY or tries == 1:
+            raise
+    time.sleep(1)
+    return _sent(agent, url, headers, tries - 1)
+
+
+def _mark(cycle: str, look: str) -> str:
+    """What tells a look from every other, also from one of the agent's process before."""
+    return f"{cycle} {look.encode('ascii', 'backslashreplace').decode('ascii')}".strip()
 
 
 def _opener() -> Any:
@@ -229,7 +300,7 @@ def _refusal(agent: NamedAgent, error: Any) -> Exception:
     if status in (401, 403):
         todo = todo or f"Give a token that may view: {TOKEN_VARIABLE} or {TOKEN_OPTION} FILE."
         return BadInput(f"The agent at {agent.url} refuses", why=detail, todo=todo)
-    if status == 404 and problem:
+    if status in (404, 422) and problem:
         what, _, why = detail.partition(": ")
         return BadInput(what, why=why, todo=todo)
     todo = todo or "Check that the URL is that of an agent."

@@ -96,7 +96,7 @@ def _of_an_agent(
     """The rules of the agent that ``--agent`` names."""
     session.refuse_beside_agent(replay, None)
     agent_api.note_options(*source)
-    rows, look = agent_api.answer("/explain", subject=subject)
+    rows, look = agent_api.answer("/explain", {"subject": subject})
     _emit_rules(rows, f"{subject}: no rule applies to it", output, every=every)
     session.leave_look(look)
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from agent.cli import options, session
+from agent.cli import agent_api, options, session
 from agent.cli.options import write_text
 from agent.cli.output import OutputFormat, chosen, emit, emit_command, emit_text, remember_replay
 from agent.errors import BadInput
-from agent.plan.new_partitions import NewPlacement
 from agent.values.kafka import BOOTSTRAP_SERVERS
 
 if TYPE_CHECKING:
@@ -100,16 +100,35 @@ def place(
 
     Raises BadInput for a rollback file, as new partitions have no earlier replicas, and for a refused placement.
     """
+    if choice.rollback_json is not None:
+        raise BadInput(
+            "new partitions have no rollback", why="no existing replica moves", todo="Leave --rollback-json out."
+        )
+    if agent_api.named_agent() is not None:
+        session.refuse_beside_agent(replay, None)
+        agent_api.note_options(*source)
+        asked = {"topic": wanted.topic, "partitions": str(wanted.partitions), "seed": str(choice.seed)}
+        if wanted.replication_factor is not None:
+            asked["replication_factor"] = str(wanted.replication_factor)
+        rows, look = session.ShownLook(*agent_api.answer("/new-partitions", {**asked, "placer": choice.placer.value}))
+    else:
+        rows, look = _placed(wanted, source, replay, choice)
+    if choice.reassignment_json is not None:
+        _write(next(row for row in rows if row["placement"] == choice.placement.value), choice.reassignment_json)
+    _emit_placements(rows, output, every=every)
+    session.leave_look(look)
+
+
+def _placed(
+    wanted: NewPartitionsRequest, source: options.SettingsOptions, replay: Path | None, choice: PlacementOptions
+) -> session.ShownLook:
+    """Both placements by one look at the cluster or by a telemetry file."""
     from random import Random
 
     from agent.documents.plan import placement_to_json
     from agent.plan.advice import bootstrap_of
     from agent.plan.new_partitions import ClusterPlacer, KafkaPlacer, place_added, place_new_topic
 
-    if choice.rollback_json is not None:
-        raise BadInput(
-            "new partitions have no rollback", why="no existing replica moves", todo="Leave --rollback-json out."
-        )
     if replay is not None:
         remember_replay(replay)
         evaluation = session.replayed(replay)
@@ -124,13 +143,8 @@ def place(
         both = place_added(snapshot, wanted.topic, wanted.partitions, kafka)
     else:
         both = place_new_topic(snapshot, wanted.topic, wanted.partitions, wanted.replication_factor, kafka)
-    if choice.reassignment_json is not None:
-        written = next(one for one in both if one.by == choice.placement.value)
-        _write(written, choice.reassignment_json)
     command = _kafka_topics(servers or bootstrap_of(snapshot), source.properties or ())
-    rows = [placement_to_json(one, command) for one in both]
-    _emit_placements(rows, output, every=every)
-    session.leave(evaluation)
+    return session.shown_of(evaluation, lambda _: [placement_to_json(one, command) for one in both])
 
 
 def _emit_placements(rows: Sequence[NewPlacementRow], output: OutputFormat | None, *, every: bool) -> None:
@@ -144,16 +158,14 @@ def _emit_placements(rows: Sequence[NewPlacementRow], output: OutputFormat | Non
             emit(rows, ("placement", "sentence", "spread", "command"), output)
 
 
-def _write(placement: NewPlacement, file: Path) -> None:
-    from agent.documents.plan import new_partitions_json
-
-    if placement.refused is not None:
+def _write(row: NewPlacementRow, file: Path) -> None:
+    if row["reassignment"] is None:
         raise BadInput(
             "there is no placement by Kafka to write",
-            why=placement.refused,
+            why=row["sentence"],
             todo="Write the optimum: --placement optimum",
         )
-    write_text(file, new_partitions_json(placement) + "\n")
+    write_text(file, json.dumps(row["reassignment"], separators=(",", ":")) + "\n")
 
 
 def _kafka_topics(servers: str | None, properties: Sequence[Path]) -> str:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from agent.cli import new_partitions, options, session
+from agent.cli import agent_api, new_partitions, options, session
 from agent.cli.options import write_text
 from agent.cli.output import OutputFormat, chosen, emit, emit_text, say
+from agent.errors import BadInput
 from agent.money.traffic import bytes_words, usd_words
 from agent.values.number_format import counted
 
 if TYPE_CHECKING:
-    from agent.documents.cluster import LookDocument
+    from agent.documents.cluster import FindingDocument, LookDocument
+    from agent.documents.plan import PlanGroup
     from agent.simulate.evaluation import StageEvaluation
     from agent.values.proposal import PredictedEffect, Proposal
 
@@ -76,21 +78,22 @@ def plan(
     every: options.All = False,
 ) -> None:
     """Proposals that rackwise would make now, or the placement of new partitions. Nothing is published."""
-    from agent.documents.status import look_document
     from agent.propose import codec as written
-    from agent.simulate.evaluation import keeping_leaders
     from agent.values.observation import ObservationPart
 
     wanted = new_partitions.wanted(new_topic, partitions, replication_factor, add_partitions)
     if wanted is not None:
         choice = new_partitions.PlacementOptions(placement, placer, seed, reassignment_json, rollback_json)
         new_partitions.place(wanted, source, replay, choice, output, every=every)
-    if keep_leaders and replay is None:
-        source = source._replace(assign=[*(source.assign or ()), "plan.keep_leaders=true"])
-    evaluation = session.look_or_replay(source, replay, duration=duration)
-    if keep_leaders and replay is not None:  # a recorded look brings its own settings
-        evaluation = keeping_leaders(evaluation)
-    found, look = evaluation.proposals, look_document(evaluation)
+    in_table = chosen(output) is OutputFormat.TABLE
+    compared = groups or in_table
+    if agent_api.named_agent() is not None:
+        _refuse_beside_agent(replay, duration, keep_leaders=keep_leaders)
+        agent_api.note_options(*source)
+        answer = _of_an_agent(compared=compared)
+    else:
+        answer = _of_look(_evaluated(source, replay, duration, keep_leaders=keep_leaders), compared=compared)
+    found, look = answer.proposals, answer.look
     if reassignment_json is not None:
         write_text(reassignment_json, written.reassignment_json(found) + "\n")
     if rollback_json is not None:
@@ -99,34 +102,83 @@ def plan(
         empty = session.none_of("no proposals", look, *ObservationPart)
         priced = look["priced"]
         emit_proposals(found, output, every=every, priced=priced, empty=empty)
-    _say_held(evaluation)
-    if groups or chosen(output) is OutputFormat.TABLE:
-        _emit_groups(evaluation, look, output, every=every)
-    if chosen(output) is OutputFormat.TABLE:
+    _say_held(answer.findings)
+    if compared:
+        _emit_groups(answer.groups, look, output, every=every)
+    if in_table:
         from agent.cli import tables
 
         tables.basis(look)
-    exit_code = CHANGES_PROPOSED if detailed_exitcode and found else 0
-    session.leave(evaluation, exit_code)
+    session.leave_look(look, CHANGES_PROPOSED if detailed_exitcode and found else 0)
 
 
-def _say_held(evaluation: StageEvaluation) -> None:
+class _Planned(NamedTuple):
+    """What is shown of one look."""
+
+    proposals: tuple[Proposal, ...]
+    findings: list[FindingDocument]
+    groups: list[PlanGroup]
+    """Empty where they are not shown."""
+    look: LookDocument
+
+
+def _evaluated(
+    source: options.SettingsOptions, replay: Path | None, duration: str | None, *, keep_leaders: bool
+) -> StageEvaluation:
+    from agent.simulate.evaluation import keeping_leaders
+
+    if keep_leaders and replay is None:
+        source = source._replace(assign=[*(source.assign or ()), "plan.keep_leaders=true"])
+    evaluation = session.look_or_replay(source, replay, duration=duration)
+    if keep_leaders and replay is not None:  # a recorded look brings its own settings
+        return keeping_leaders(evaluation)
+    return evaluation
+
+
+def _of_look(of: StageEvaluation, *, compared: bool) -> _Planned:
+    from agent.documents.comparison import group_rows
+    from agent.documents.status import look_document
+    from agent.documents.views import findings
+
+    groups = group_rows(of.snapshot, of.detection, of.plan, of.limits) if compared else []
+    return _Planned(of.proposals, findings(of), groups, look_document(of))
+
+
+def _of_an_agent(*, compared: bool) -> _Planned:
+    """What the agent that ``--agent`` names has planned last, and its comparison of every group."""
+    from agent.propose.codec import proposal_from_json
+
+    routes = ("/proposals", "/findings", *(("/comparisons",) if compared else ()))
+    (proposals, findings, *groups), look = agent_api.answers(*((route, {}) for route in routes))
+    return _Planned(tuple(proposal_from_json(row) for row in proposals), findings, groups[0] if compared else [], look)
+
+
+def _refuse_beside_agent(replay: Path | None, duration: str | None, *, keep_leaders: bool) -> None:
+    """Raises BadInput for options that an agent has no use for."""
+    session.refuse_beside_agent(replay, duration)
+    if keep_leaders:
+        raise BadInput(
+            "--keep-leaders and --agent contradict each other",
+            why="an agent plans by its own settings",
+            todo="Leave one of them out.",
+        )
+
+
+def _say_held(findings: list[FindingDocument]) -> None:
     """Absent brokers that are waited for: what rests on them is not among the proposals."""
     from agent.values.finding import FindingReason
     from agent.values.number_format import counted
 
-    held = [one for one in evaluation.detection.findings if one.held and one.reason is FindingReason.BROKER_ABSENT]
+    held = [one for one in findings if one["held"] and one["finding"] == FindingReason.BROKER_ABSENT.value]
     for finding in held[:_HELD_SHOWN]:
-        say(finding.sentence)
+        say(finding["sentence"])
     if len(held) > _HELD_SHOWN:
         say(f"{counted(len(held) - _HELD_SHOWN, 'more absent broker')}: rackwise status")
 
 
-def _emit_groups(evaluation: StageEvaluation, look: LookDocument, output: OutputFormat | None, *, every: bool) -> None:
-    from agent.documents.comparison import group_rows
+def _emit_groups(rows: list[PlanGroup], look: LookDocument, output: OutputFormat | None, *, every: bool) -> None:
     from agent.values.observation import ObservationPart
 
-    rows = group_rows(evaluation.snapshot, evaluation.detection, evaluation.plan, evaluation.limits)
     form = chosen(output)
     title = "groups: reads across racks now, by their own assignors, at the optimum"
     match form:

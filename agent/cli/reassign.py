@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
@@ -13,14 +13,13 @@ from agent.cli.output import CellMark, OutputFormat, chosen, emit, emit_gap, emi
 
 if TYPE_CHECKING:
     from agent.documents.journal import JournalRecords as Records
-    from agent.documents.proposals import ReassignStatus, VerifyRow
+    from agent.documents.journal import PlannedReplicas
+    from agent.documents.proposals import PlanRow, ReassignStatus, VerifyRow
+    from agent.errors import BadInput
     from agent.values.journal import JournalState
-    from agent.values.observation import Gap, Observation
+    from agent.values.observation import Gap
     from agent.values.reassignment import ReassignmentPlan
-    from assignors.problem import TopicPartition
     from config.load import LoadedSettings
-
-    Placements = dict[TopicPartition, tuple[int, ...]]
 
 reassign_app = typer.Typer(help="Reassignments: status, verify, cancel, rollback.", no_args_is_help=True)
 PLANS = ("plan", "state", "partitions", "done", "moving", "throttle", "approved_by", "sentence")
@@ -143,17 +142,15 @@ def verify(
     every: options.All = False,
 ) -> None:
     """Check that all planned replicas are in place and no throttle of rackwise is left; exit code 1 when not."""
-    from agent.cli.follow import ReassignmentWatcher
-
-    loaded = options.settings(source)
-    planned, waiting, left = _planned(loaded, what)
-    with ReassignmentWatcher(loaded).open() as watcher:
-        observation = watcher.look(tuple(sorted({one.topic for one in planned})))
-    rows = _partition_rows(planned, observation, waiting)
-    emit(rows, PARTITIONS, output, empty="the plan or file names no partition", every=every)
-    for key in left:
+    if agent_api.named_agent() is not None:
+        agent_api.note_options(*source)
+        checked = _by_an_agent(what)
+    else:
+        checked = _by_brokers(options.settings(source), what)
+    emit(checked.rows, PARTITIONS, output, empty="the plan or file names no partition", every=every)
+    for key in checked.throttles:
         say(f"still throttled by rackwise: {key}")
-    raise typer.Exit(0 if not left and all(row["state"] == "done" for row in rows) else 1)
+    raise typer.Exit(0 if not checked.throttles and all(row["state"] == "done" for row in checked.rows) else 1)
 
 
 @reassign_app.command()
@@ -251,18 +248,13 @@ def _exit_code(gaps: Sequence[Gap], *, known: bool) -> int:
 
 def _plan(view: JournalState, name: str) -> ReassignmentPlan:
     """The plan of that name, or the newest attempt at that proposal. Raises BadInput."""
-    from agent.errors import BadInput
     from agent.journal import plan_entries
     from agent.values.reassignment import latest
 
     plans = plan_entries.plans(view)
     found = latest(plans, name) or next((plan for plan in plans if plan.proposal_id == name), None)
     if found is None:
-        raise BadInput(
-            f"The journal has no plan {name}",
-            why="it has not begun, or it has expired from the journal",
-            todo="List the plans: rackwise reassign status",
-        )
+        raise _no_plan(name)
     return found
 
 
@@ -283,83 +275,115 @@ def _write_files(plan: ReassignmentPlan | None, forth: Path | None, back: Path |
             write_text(path, placements_json(placements) + "\n")
 
 
-def _planned(loaded: LoadedSettings, what: str) -> tuple[Placements, _Waiting, list[str]]:
-    """The planned replicas of each partition, those that have yet to move, and throttles of ours that are still set."""
-    from agent.cli.records import throttle_line
-    from agent.documents.journal import throttle_row
-    from agent.errors import BadInput, reason
-    from agent.journal import plan_entries
-    from agent.propose.codec import MOST_BYTES, BadReassignmentFile, read_reassignment_json
-    from config.plain_file import read_plain
+class _CheckedReplicas(NamedTuple):
+    """What is to be shown."""
 
-    if Path(what).suffix == ".json" or Path(what).exists():
-        try:
-            return read_reassignment_json(read_plain(what, MOST_BYTES)), _NONE_WAITS, []
-        except (OSError, BadReassignmentFile) as error:
-            raise BadInput(
-                f"{what} is not a file of kafka-reassign-partitions",
-                why=reason(error),
-                todo="Name a plan, or a JSON file of that tool.",
-            ) from error
-    view = ask.journal(ask.plan_of(loaded))
-    plan = _plan(view, what)
-    debts = [throttle_line(throttle_row(debt)) for debt in plan_entries.throttle_debts(view)]
-    return {target.id: target.after for target in plan.targets}, _waiting(plan, view), debts
+    rows: list[VerifyRow]
+    throttles: list[str]
+    """Throttles of rackwise that are still set, one line each."""
 
 
-class _Waiting(NamedTuple):
-    """Partitions that a plan in progress has yet to move."""
-
-    before: Placements
-    """Their replicas until then."""
-    sentence: str
-
-
-_NONE_WAITS = _Waiting({}, "")
-
-
-def _waiting(plan: ReassignmentPlan, view: JournalState) -> _Waiting:
-    """By the journal: those of a plan that is open and that no batch has ended."""
-    from agent.journal import plan_entries
-    from agent.values.reassignment import PlanState
-
-    if plan.state is not PlanState.OPEN:
-        return _NONE_WAITS
-    ended = {end.id for batch in plan_entries.batches(view, plan.proposal_id) for end in batch.ends}
-    before = {target.id: target.before for target in plan.targets if target.id not in ended}
-    return _Waiting(
-        before, f"not begun: it has its replicas from before, and the plan is {'paused' if plan.paused else 'open'}"
-    )
-
-
-def _partition_rows(planned: Placements, observation: Observation, waiting: _Waiting) -> list[VerifyRow]:
+def _by_brokers(loaded: LoadedSettings, what: str) -> _CheckedReplicas:
+    """By what the brokers report now. Raises BadInput, and what observing and reading the journal raise."""
+    from agent.cli.follow import ReassignmentWatcher
+    from agent.documents.journal import PresentReplicas, plan_rows, throttle_rows, verify_rows
     from assignors.problem import TopicPartition
 
-    now = {
-        TopicPartition(topic.name, partition.partition): partition
+    if _is_file(what):
+        planned, left = _of_file(what), []
+    else:
+        view = ask.journal(ask.plan_of(loaded))
+        planned, left = _of_plan(plan_rows(view), what), _throttles(throttle_rows(view))
+    with ReassignmentWatcher(loaded).open() as watcher:
+        observation = watcher.look(tuple(sorted({one.topic for one in planned.wanted})))
+    replicas = {
+        TopicPartition(topic.name, partition.partition): tuple(partition.replicas)
         for topic in observation.topics
         for partition in topic.partitions
     }
-    moving = {one.id: one for one in observation.reassignments}
+    moves = {one.id: _move_words(one.adding, one.removing) for one in observation.reassignments}
     unseen = {gap.part.value for gap in observation.gaps}
-    rows: list[VerifyRow] = []
-    for one, wanted in sorted(planned.items()):
-        found, move = now.get(one), moving.get(one)
-        replicas = None if found is None else list(found.replicas)
-        state: Literal["done", "moving", "waiting", "other", "gone", "unknown"]
-        if "reassignments" in unseen or (found is None and unseen):
-            state, sentence = "unknown", "the brokers did not report it"
-        elif found is None:
-            state, sentence = "gone", "the partition does not exist"
-        elif move is not None:
-            state, sentence = "moving", f"adds {list(move.adding)}, removes {list(move.removing)}"
-        elif replicas == list(wanted):
-            state, sentence = "done", "moved as planned"
-        elif found.replicas == waiting.before.get(one):
-            state, sentence = "waiting", waiting.sentence
-        else:
-            state, sentence = "other", "no reassignment is in progress, and its replicas are not the planned ones"
-        rows.append(
-            {"partition": str(one), "state": state, "replicas": replicas, "planned": list(wanted), "sentence": sentence}
-        )
-    return rows
+    return _CheckedReplicas(verify_rows(planned, PresentReplicas(replicas, moves, unseen)), left)
+
+
+def _by_an_agent(what: str) -> _CheckedReplicas:
+    """By the last look of the agent that ``--agent`` names. Raises BadInput, JournalUnavailable, and as asking does."""
+    from agent.documents.journal import PresentReplicas, verify_rows
+    from agent.errors import JournalUnavailable
+    from assignors.problem import TopicPartition
+
+    planned, left = (_of_file(what), []) if _is_file(what) else (None, [])
+    topics = {one.topic for one in planned.wanted} if planned is not None else set()
+    search = {"q": topics.pop()} if len(topics) == 1 else {}
+    (partitions, status), look = agent_api.answers(("/partitions", search), ("/reassignments", {}))
+    if planned is None:
+        if not look["journal"]["known"]:
+            raise JournalUnavailable(
+                "The agent cannot read the journal", why=look["journal"]["why"] or "", todo="Ask again."
+            )
+        planned, left = _of_plan(status["plans"], what), _throttles(status["throttles"])
+    replicas = {TopicPartition(row["topic"], row["partition"]): tuple(row["replicas"]) for row in partitions}
+    moves = {
+        TopicPartition(*_parted(row["partition"])): _move_words(row["adding"], row["removing"])
+        for row in status["reassignments"]
+    }
+    unseen = {gap.part.value for gap in session.gaps_in(look)} & {"topics", "reassignments"}
+    hidden = {one.topic for one in planned.wanted} - {one.topic for one in replicas}
+    return _CheckedReplicas(verify_rows(planned, PresentReplicas(replicas, moves, unseen, hidden)), left)
+
+
+def _no_plan(name: str) -> BadInput:
+    """The error for a plan that the journal does not have."""
+    from agent.errors import BadInput
+
+    return BadInput(
+        f"The journal has no plan {name}",
+        why="it has not begun, or it has expired from the journal",
+        todo="List the plans: rackwise reassign status",
+    )
+
+
+def _is_file(what: str) -> bool:
+    return Path(what).suffix == ".json" or Path(what).exists()
+
+
+def _of_file(path: str) -> PlannedReplicas:
+    from agent.documents.journal import PlannedReplicas
+    from agent.errors import BadInput, reason
+    from agent.propose.codec import MOST_BYTES, BadReassignmentFile, read_reassignment_json
+    from config.plain_file import read_plain
+
+    try:
+        return PlannedReplicas(read_reassignment_json(read_plain(path, MOST_BYTES)), {})
+    except (OSError, BadReassignmentFile) as error:
+        raise BadInput(
+            f"{path} is not a file of kafka-reassign-partitions",
+            why=reason(error),
+            todo="Name a plan, or a JSON file of that tool.",
+        ) from error
+
+
+def _of_plan(rows: list[PlanRow], name: str) -> PlannedReplicas:
+    """The plan of that name, or the newest attempt at that proposal. Raises BadInput."""
+    from agent.documents.journal import planned_by
+    from agent.values.reassignment import attempt
+
+    tried = [row for row in rows if attempt(row["plan"]).of == name] or [row for row in rows if row["plan"] == name]
+    if not tried:
+        raise _no_plan(name)
+    return planned_by(max(tried, key=lambda one: one["attempt"]))
+
+
+def _throttles(rows: list[Any]) -> list[str]:
+    from agent.cli.records import throttle_line
+
+    return [throttle_line(row) for row in rows]
+
+
+def _parted(partition: str) -> tuple[str, int]:
+    topic, _, number = partition.rpartition("-")
+    return topic, int(number)
+
+
+def _move_words(adding: Collection[int], removing: Collection[int]) -> str:
+    return f"adds {list(adding)}, removes {list(removing)}"

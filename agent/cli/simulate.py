@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.cli import options, session
+from agent.cli import agent_api, options, session
 from agent.cli.output import OutputFormat, chosen, emit, emit_line, emit_one, emit_text, say
-from agent.values.limits import Limits
 
 if TYPE_CHECKING:
-    from agent.documents.plan import SimulatedCopies, SimulatedRack, SimulationDocument
+    from agent.documents.plan import SimulatedCopies, SimulatedRack, SimulationAnswer, SimulationDocument
+    from agent.simulate.what_if import SimulatedChange
 
 Names = list[str] | None
 FINDINGS_SHOWN = 20
@@ -88,11 +88,7 @@ def simulate(
 
     Options of changes may be repeated and combined. Nothing is changed in the cluster or published.
     """
-    from agent.documents.simulation import simulation_to_json
-    from agent.documents.status import look_document
     from agent.simulate.change_texts import changes_of
-    from agent.simulate.simulate import simulate as simulated
-    from agent.values.cycle import figures_rest_on
     from agent.values.observation import ObservationPart
 
     asked: dict[str, Sequence[str]] = {
@@ -109,28 +105,44 @@ def simulate(
         "replication-factor": replication_factor or (),
     }
     changes = changes_of(asked)
+    answer = _answered(source, replay, asked, changes)
+    look = answer["look"]
+    nothing = session.none_of("no group is affected", look, ObservationPart.GROUPS, ObservationPart.TOPICS)
+    _show(answer["simulation"], output, nothing, every=every, priced=look["priced"])
+    if answer["figures"] is not None and chosen(output) is OutputFormat.TABLE:
+        say(answer["figures"])
+    session.leave_look(look)
+
+
+def _answered(
+    source: options.SettingsOptions,
+    replay: Path | None,
+    asked: Mapping[str, Sequence[str]],
+    changes: tuple[SimulatedChange, ...],
+) -> SimulationAnswer:
+    """The outcome of the changes, by the agent that ``--agent`` names or by one look."""
+    from agent.documents.simulation import simulation_answer
+    from agent.simulate.simulate import simulate as simulated
+
+    if agent_api.named_agent() is not None:
+        session.refuse_beside_agent(replay, None)
+        agent_api.note_options(*source)
+        found: SimulationAnswer = agent_api.document("/simulation", {name: of for name, of in asked.items() if of})
+        return found
     evaluation = (
         session.replayed(replay) if replay is not None else session.look(options.settings(source), planning=False)
     )
-    simulation = simulated(evaluation.snapshot, evaluation.before, evaluation.limits, changes)
-    nothing = session.none_of(
-        "no group is affected", look_document(evaluation), ObservationPart.GROUPS, ObservationPart.TOPICS
-    )
-    _show(simulation_to_json(simulation, evaluation.limits), evaluation.limits, output, nothing, every=every)
-    figures = figures_rest_on(simulation.proposals)
-    if figures is not None and chosen(output) is OutputFormat.TABLE:
-        say(figures)
-    session.leave(evaluation)
+    outcome = simulated(evaluation.snapshot, evaluation.before, evaluation.limits, changes)
+    return simulation_answer(outcome, evaluation)
 
 
 def _show(
-    document: SimulationDocument, limits: Limits, output: OutputFormat | None, nothing: str, *, every: bool
+    document: SimulationDocument, output: OutputFormat | None, nothing: str, *, every: bool, priced: bool
 ) -> None:
     """Tables of all of it; as CSV the groups, the other forms as one document."""
     from agent.cli.plan import BY
     from agent.cli.tables import with_money
     from agent.values.number_format import counted
-    from agent.values.rates import is_priced
 
     form = chosen(output)
     if form is OutputFormat.CSV:
@@ -161,7 +173,7 @@ def _show(
         (
             "cost of the added replicas",
             [_copies_cells(row) for row in document["copies"]],
-            with_money(_COPIES, priced=is_priced(limits)),
+            with_money(_COPIES, priced=priced),
         ),
         ("proposals after the changes", changed, ("change", "kind", "subject", "sentence")),
         ("losing a rack", [_loss_cells(row) for row in document["racks"]], ("rack", "now", "then")),

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.cli import options, rates, running_agents, session
+from agent.cli import agent_api, options, rates, running_agents, session
 from agent.cli.output import OutputFormat, emit, emit_json, emit_line, emit_text, say
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ _GROUPS = ("group", "members", "local", "best", "across racks", "$/day", "lag")
 _TOPICS = ("topic", "written", "copied across", "read across", "$/day")
 """Columns of few words: a row is one line, also on a narrow terminal."""
 
-Looks = Generator["StageEvaluation | RackwiseError", None, None]
-"""Look after look, and what kept one from being taken."""
+Looks = Generator["session.ShownLook | RackwiseError", None, None]
+"""The document of look after look, and what kept one from being taken."""
 Wait = Callable[[float], bool]
 """Waits until that second of the monotonic clock; True when the person wants to leave."""
 
@@ -53,9 +53,9 @@ def top(
     """Live: traffic across racks and its cost a day, by group and by topic, costliest first. q or Ctrl-C ends it."""
     on_terminal = sys.stdout.isatty() if output is None else output is OutputFormat.TABLE
     every_ms = rates.parsed(every, "--every", least_ms=_LEAST_EVERY_MS) or _LEAST_EVERY_MS
-    last: StageEvaluation | None = None
+    last: session.ShownLook | None = None
     with suppress(KeyboardInterrupt, BrokenPipeError), _keys(on_terminal=on_terminal) as wait:
-        looks = _recorded(replay) if replay is not None else _live(source, every_ms, wait)
+        looks = _looks(source, replay, every_ms, wait)
         with closing(looks):
             for number, look in enumerate(looks, 1):
                 _show(look, every, on_terminal=on_terminal)
@@ -63,8 +63,35 @@ def top(
                     last = None if isinstance(look, Exception) else look
                     break
     if last is not None:  # it was not interrupted, so it ends as a command that looks once
-        session.leave(last)
+        session.leave_look(last.look)
     raise typer.Exit(0)
+
+
+def _looks(source: options.SettingsOptions, replay: Path | None, every_ms: int, wait: Wait) -> Looks:
+    if agent_api.named_agent() is not None:
+        session.refuse_beside_agent(replay, None)
+        agent_api.note_options(*source)
+        return _of_an_agent(every_ms, wait)
+    return _recorded(replay) if replay is not None else _live(source, every_ms, wait)
+
+
+def _of_an_agent(every_ms: int, wait: Wait) -> Looks:
+    """The looks of the agent that ``--agent`` names, each once. Raises what the first answer raises."""
+    from agent.errors import RackwiseError
+
+    look = session.ShownLook(*agent_api.answer("/money"))
+    yield look
+    shown_ms = look.look["taken_ms"]
+    while not wait(time.monotonic() + every_ms / 1000):
+        try:
+            look = session.ShownLook(*agent_api.answer("/money"))
+        except RackwiseError as error:
+            yield error
+            shown_ms = -1  # the message took the place of the look
+            continue
+        if look.look["taken_ms"] != shown_ms:
+            yield look
+            shown_ms = look.look["taken_ms"]
 
 
 def _live(source: options.SettingsOptions, every_ms: int, wait: Wait) -> Looks:
@@ -83,7 +110,7 @@ def _live(source: options.SettingsOptions, every_ms: int, wait: Wait) -> Looks:
         running = beside.agent(observation, rates.AGENT_MS / 1000)
         limits = running_agents.with_groups_of(running, to_limits(loaded.settings), observation.taken_ms)
         first = rates.with_base_of(agent, observation, limits, running)
-        yield first._replace(rates=first.rates._replace(remedy="the next look measures them"))
+        yield _shown(first._replace(rates=first.rates._replace(remedy="the next look measures them")))
         memory = running_agents.with_absences_of(running, first_memory(observation, limits), observation)
         while True:
             began = max(began + every_ms / 1000, time.monotonic())
@@ -95,7 +122,13 @@ def _live(source: options.SettingsOptions, every_ms: int, wait: Wait) -> Looks:
                 yield error
                 continue
             look, memory = next_look(observation, memory, limits)
-            yield look
+            yield _shown(look)
+
+
+def _shown(look: StageEvaluation) -> session.ShownLook:
+    from agent.documents.status import top_document
+
+    return session.shown_of(look, top_document)
 
 
 def first_began(began: float, taken_ms: int, every_ms: int) -> float:
@@ -110,12 +143,10 @@ def first_began(began: float, taken_ms: int, every_ms: int) -> float:
 
 def _recorded(replay: Path) -> Looks:
     """The looks of a file, one after the other."""
-    yield from session.recorded(replay)
+    yield from map(_shown, session.recorded(replay))
 
 
-def _show(look: StageEvaluation | RackwiseError, every: str, *, on_terminal: bool) -> None:
-    from agent.documents.status import top_document
-
+def _show(look: session.ShownLook | RackwiseError, every: str, *, on_terminal: bool) -> None:
     if isinstance(look, Exception):
         if on_terminal:
             sys.stdout.write(_HOME)
@@ -124,7 +155,7 @@ def _show(look: StageEvaluation | RackwiseError, every: str, *, on_terminal: boo
         _paint(_page(look, every))
     else:
         with redirect_stdout(io.StringIO()) as page:
-            emit_json(top_document(look))
+            emit_json(look.document)
         sys.stdout.write(page.getvalue())  # fails where nothing reads it any more, which ends the command
     sys.stdout.flush()
 
@@ -137,22 +168,21 @@ class _Page(io.StringIO):
         return True
 
 
-def _page(look: StageEvaluation, every: str) -> list[str]:
+def _page(look: session.ShownLook, every: str) -> list[str]:
     """The lines of one look, no more than the terminal has."""
     from agent.cli import tables
-    from agent.documents.status import look_document, top_document
     from agent.values.number_format import counted
 
     height = shutil.get_terminal_size((80, 24)).lines
-    document, facts = top_document(look), look_document(look)
+    document, facts = look
     groups, topics = tables.groups(document["groups"]), tables.topics(document["topics"])
-    taken = datetime.fromtimestamp(look.snapshot.taken_ms / 1000).astimezone().strftime("%H:%M:%S")
+    taken = datetime.fromtimestamp(document["taken_ms"] / 1000).astimezone().strftime("%H:%M:%S")
     with redirect_stdout(_Page()) as page:
         total = tables.across_racks(document["money"]["total"], facts) or "unknown"
-        emit_line(f"rackwise top  {taken}, every {every}, q ends it   cluster {look.snapshot.cluster_id}")
+        emit_line(f"rackwise top  {taken}, every {every}, q ends it   cluster {document['cluster']}")
         emit_text(f"across racks: {total}")
-        if look.snapshot.gaps:
-            emit_text(f"not seen: {counted(len(look.snapshot.gaps), 'part')} of the cluster; named by: rackwise status")
+        if document["not_seen"]:
+            emit_text(f"not seen: {counted(document['not_seen'], 'part')} of the cluster; named by: rackwise status")
         tables.basis(facts)
     lines = page.getvalue().splitlines()
     room = height - 1 - len(lines)

@@ -266,6 +266,18 @@ class PartitionDocument(TypedDict):
     """In the same way."""
 
 
+class ListedPartition(TypedDict):
+    """One partition of any topic."""
+
+    topic: str
+    partition: int
+    leader: int | None
+    """Null where it has none, or it is not known."""
+    replicas: list[int]
+    """In assignment order: the first is the preferred leader; while a reassignment runs, old and new ones."""
+    isr: list[int]
+
+
 class TopicDetailsDocument(TopicDocument):
     """One topic with its partitions."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from agent.journal import plan_entries
 from agent.journal.approvals import ProposalApproval, approvals
@@ -17,12 +17,14 @@ from agent.values.reassignment import (
     Batch,
     BatchState,
     PartitionEndReason,
+    PlanState,
     ReassignmentPlan,
     ReassignmentTarget,
     ThrottleDebt,
     attempt,
     of_plan,
 )
+from assignors.problem import TopicPartition
 
 if TYPE_CHECKING:
     from agent.documents.proposals import (
@@ -35,9 +37,9 @@ if TYPE_CHECKING:
         PlanRow,
         ReassignStatus,
         ThrottleRow,
+        VerifyRow,
     )
     from agent.values.progress import ReplicaProgress
-    from assignors.problem import TopicPartition
 
 
 def plan_rows(view: JournalState) -> list[PlanRow]:
@@ -264,3 +266,69 @@ def _by(view: JournalState, partition: TopicPartition) -> str | None:
         if batch.state is not BatchState.CLOSED and any(target.id == partition for target in batch.targets):
             return batch.proposal_id
     return None
+
+
+# Planned replicas beside those that partitions have. A plan is its row of ``reassign status``.
+
+Placements = Mapping[TopicPartition, tuple[int, ...]]
+
+
+class PlannedReplicas(NamedTuple):
+    """What is to be compared."""
+
+    wanted: Placements
+    before: Placements
+    """Replicas of partitions that a plan in progress has yet to move."""
+    waits: str = ""
+    """Why those are as before."""
+
+
+class PresentReplicas(NamedTuple):
+    """What the brokers reported."""
+
+    replicas: Placements
+    moves: Mapping[TopicPartition, str]
+    """Partition -> its reassignment in a few words."""
+    unseen: Collection[str]
+    """Parts that did not answer."""
+    hidden: Collection[str] = ()
+    """Topics that are not there, or that the look leaves out."""
+
+
+def planned_by(row: PlanRow) -> PlannedReplicas:
+    """What a plan is to bring about."""
+    targets = {TopicPartition(one["topic"], one["partition"]): one for one in row["targets"]}
+    wanted = {id_: tuple(one["after"]) for id_, one in targets.items()}
+    if row["state"] != PlanState.OPEN.value:
+        return PlannedReplicas(wanted, {})
+    waits = f"not begun: it has its replicas from before, and the plan is {'paused' if row['paused'] else 'open'}"
+    before = {id_: tuple(one["before"]) for id_, one in targets.items() if one["end"] is None}
+    return PlannedReplicas(wanted, before, waits)
+
+
+def verify_rows(planned: PlannedReplicas, present: PresentReplicas) -> list[VerifyRow]:
+    """Each planned partition with what became of it."""
+    return [_verified(one, wanted, planned, present) for one, wanted in sorted(planned.wanted.items())]
+
+
+def _verified(
+    one: TopicPartition, wanted: tuple[int, ...], planned: PlannedReplicas, present: PresentReplicas
+) -> VerifyRow:
+    found, move = present.replicas.get(one), present.moves.get(one)
+    state: Literal["done", "moving", "waiting", "other", "gone", "unknown"]
+    if "reassignments" in present.unseen or (found is None and present.unseen):
+        state, sentence = "unknown", "the brokers did not report it"
+    elif found is None and one.topic in present.hidden:
+        state, sentence = "unknown", "the topic does not exist, or the agent's settings leave it out"
+    elif found is None:
+        state, sentence = "gone", "the partition does not exist"
+    elif move is not None:
+        state, sentence = "moving", move
+    elif found == wanted:
+        state, sentence = "done", "moved as planned"
+    elif found == planned.before.get(one):
+        state, sentence = "waiting", planned.waits
+    else:
+        state, sentence = "other", "no reassignment is in progress, and its replicas are not the planned ones"
+    replicas = None if found is None else list(found)
+    return {"partition": str(one), "state": state, "replicas": replicas, "planned": list(wanted), "sentence": sentence}

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from typing import Literal
 
 from typing_extensions import TypedDict
 
+from agent.documents.cluster import LookDocument
 from agent.plan.new_partitions import NewPlacement, NewPlacementSpread
 
 
@@ -276,6 +276,21 @@ class SimulationDocument(TypedDict):
     racks: list[SimulatedRack]
 
 
+class SimulationAnswer(TypedDict):
+    """The outcome of simulated changes, with what is true of the look that they are applied to."""
+
+    simulation: SimulationDocument
+    look: LookDocument
+    figures: str | None
+    """What the figures of the proposals rest on; null where weights are not configured."""
+
+
+class PendingSimulation(TypedDict):
+    """The outcome is being worked on."""
+
+    sentence: str
+
+
 # New partitions in the forms that Kafka's own tools take: kafka-topics and kafka-reassign-partitions.
 #
 # ``kafka-topics --create`` takes the replicas of all partitions; ``--alter`` those of the existing ones as well, which
@@ -313,11 +328,6 @@ def kafka_topics_command(placement: NewPlacement, command: str) -> str:
     if not placement.existing:
         return f"{command} --create {assignment}"
     return f"{command} --alter --partitions {len(placement.existing) + len(placement.replicas)} {assignment}"
-
-
-def new_partitions_json(placement: NewPlacement) -> str:
-    """What ``kafka-reassign-partitions --reassignment-json-file`` reads."""
-    return json.dumps(_reassignment(placement), separators=(",", ":"))
 
 
 def _reassignment(placement: NewPlacement) -> ReassignmentFile:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Literal, cast
 
+from agent.documents.status import look_document
+from agent.simulate.evaluation import StageEvaluation
 from agent.simulate.rack_loss import RackLoss, loss_sentence
 from agent.simulate.simulate import AddedCopies, AssignmentOutcome, GroupSimulation, SimulationResult
+from agent.values.cycle import figures_rest_on
 from agent.values.finding import Finding
 from agent.values.limits import Limits
 from agent.values.plan import merged_notes
@@ -15,6 +18,15 @@ from agent.values.proposal import Proposal
 if TYPE_CHECKING:
     from agent.documents import plan as documents
     from agent.documents.plan import WarmupCost
+
+
+def simulation_answer(simulation: SimulationResult, look: StageEvaluation) -> documents.SimulationAnswer:
+    """The outcome of changes of a look, with that look."""
+    return {
+        "simulation": simulation_to_json(simulation, look.limits),
+        "look": look_document(look),
+        "figures": figures_rest_on(simulation.proposals),
+    }
 
 
 def simulation_to_json(simulation: SimulationResult, limits: Limits) -> documents.SimulationDocument:

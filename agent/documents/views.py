@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         GroupDetailsDocument,
         GroupDocument,
         GroupTopicDocument,
+        ListedPartition,
         MemberDocument,
         RangeDocument,
         TaskCopyDocument,
@@ -185,6 +186,21 @@ def _absence_rows(brokers: list[int], absent: Mapping[int, BrokerAbsence]) -> li
         {"broker": one, "for_ms": absent[one].for_ms, "sentence": absence_words(one, absent[one])}
         for one in brokers
         if one in absent
+    ]
+
+
+def partitions(look: StageEvaluation) -> list[ListedPartition]:
+    """Every partition of the look."""
+    return [
+        {
+            "topic": of.id.topic,
+            "partition": of.id.partition,
+            "leader": of.leader,
+            "replicas": list(of.replicas),
+            "isr": list(of.isr),
+        }
+        for topic in look.snapshot.topics.values()
+        for of in topic.partitions
     ]
 
 

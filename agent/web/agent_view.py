@@ -55,6 +55,8 @@ class FinishedLook(NamedTuple):
     """Id of a proposal -> what the guard said of it."""
     planned_ms: int | None
     """Epoch milliseconds of the look that was planned on; None before the first planning."""
+    moves: tuple[RawReassignment, ...] = ()
+    """Reassignments that the brokers reported in it."""
 
 
 class AgentView:
@@ -200,6 +202,7 @@ class AgentView:
             evaluation=evaluation,
             verdicts={} if planned is None else {one.proposal_id: one for one in planned.verdicts},
             planned_ms=None if planned is None else planned.snapshot.taken_ms,
+            moves=cycle.observation.reassignments,
         )
 
     def _report(self, cycle: Cycle) -> AgentDocument:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from agent.documents.simulation import simulation_to_json
+from agent.documents.simulation import simulation_answer
 from agent.errors import WHAT_IF, BadInput, PartialAnswer, RackwiseError, thread, unexpected
 from agent.simulate.evaluation import StageEvaluation
 from agent.simulate.simulate import simulate
@@ -40,10 +40,12 @@ class WhatIfAnswer(NamedTuple):
     """What became of a question."""
 
     document: Any = None
-    """A SimulationDocument; None where there is none."""
+    """A SimulationAnswer; None where there is none."""
     refused: str = ""
     """Why there is no answer, as a sentence."""
     remedy: str = ""
+    status: int = 422
+    """HTTP status of a refusal."""
     is_pending: bool = False
     """Whether it is being worked on."""
     taken_ms: int = 0
@@ -85,6 +87,7 @@ class WhatIfAnswers:
             return WhatIfAnswer(
                 refused="Another question is being answered, and an agent answers one at a time.",
                 remedy="Ask again in some seconds.",
+                status=503,
             )
         running.done.wait(self._waits_s)
         with self._lock:
@@ -95,6 +98,7 @@ class WhatIfAnswers:
             return WhatIfAnswer(
                 refused=f"The answer takes longer than {self._deadline_s:.0f} s, so it is waited for no more.",
                 remedy="Ask for less at once, or on the command line.",
+                status=504,
             )
         return WhatIfAnswer(is_pending=True)
 
@@ -119,7 +123,7 @@ class WhatIfAnswers:
             answer = answered(look, changes)
         except Exception as error:  # noqa: BLE001 a defect of a question must end neither the agent nor all questions
             structlog.get_logger("rackwise").exception("what_if_failed", sentence="a simulated change has a defect")
-            answer = WhatIfAnswer(refused=unexpected(error), remedy="The agent's log has the details.")
+            answer = WhatIfAnswer(refused=unexpected(error), remedy="The agent's log has the details.", status=500)
         answer = answer._replace(took_ms=(time.monotonic_ns() - began) // 1_000_000)
         with self._lock:
             self._answers[question.key] = (self._clock_s() + KEPT_S, answer)
@@ -155,12 +159,13 @@ def answered(look: StageEvaluation, changes: tuple[SimulatedChange, ...]) -> Wha
         result = simulate(look.snapshot, look.before, look.limits, changes)
     except (BadInput, PartialAnswer) as error:
         return _refused(error)
-    return WhatIfAnswer(simulation_to_json(result, look.limits), taken_ms=look.snapshot.taken_ms)
+    return WhatIfAnswer(simulation_answer(result, look), taken_ms=look.snapshot.taken_ms)
 
 
 def _refused(error: RackwiseError) -> WhatIfAnswer:
     why = f": {error.why}" if error.why else ""
-    return WhatIfAnswer(refused=f"{error.what}{why}", remedy=error.todo or "")
+    status = 503 if isinstance(error, PartialAnswer) else 422
+    return WhatIfAnswer(refused=f"{error.what}{why}", remedy=error.todo or "", status=status)
 
 
 def _give_way() -> None:

@@ -18,8 +18,10 @@ from pathlib import Path
 import pytest
 
 from agent.cli.options import SettingsOptions
+from agent.cli.session import ShownLook, shown_of
 from agent.cli.top import _live, _page, first_began
-from agent.simulate.evaluation import StageEvaluation, evaluate, first_memory, next_look
+from agent.documents.status import top_document
+from agent.simulate.evaluation import evaluate, first_memory, next_look
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
@@ -60,7 +62,7 @@ def test_its_first_page_names_no_option_that_it_does_not_have(monkeypatch: pytes
     looks = _live(SettingsOptions(bootstrap="127.0.0.1:1"), 5_000, lambda _: True)
     first = next(looks)
     looks.close()
-    assert isinstance(first, StageEvaluation)
+    assert isinstance(first, ShownLook)
     page = " ".join(_page(first, "5s"))
     assert "rates: unknown, as" in page
     assert page.count("; the next look measures them") == 1
@@ -107,7 +109,7 @@ def test_what_has_no_room_on_a_page_is_counted(monkeypatch: pytest.MonkeyPatch) 
     answers = an_observation(a=(1,), b=(2,)).topic("orders", (1, 2), (2, 1))
     for number in range(9):
         answers.group(f"g{number}", reader("m", "b", "orders-0"))
-    page = _page(evaluate(answers.at(), Memory(), Limits()), "5s")
+    page = _page(shown_of(evaluate(answers.at(), Memory(), Limits()), top_document), "5s")
     shown = [line for line in page if re.match(r"g\d ", line)]
     assert len(page) <= 13
     assert f"{9 - len(shown)} more: rackwise groups" in page

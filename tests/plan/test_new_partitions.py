@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from random import Random
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from agent.documents.plan import new_partitions_json, placement_to_json
+from agent.documents.plan import placement_to_json
 from agent.errors import BadInput
 from agent.plan.new_partitions import ClusterPlacer, KafkaPlacer, place_added, place_new_topic
 from agent.propose.codec import read_reassignment_json
@@ -143,7 +144,7 @@ def test_whatever_the_cluster_both_are_valid_and_the_best_is_never_less_even(
         if placed.refused is None:
             assert len(placed.replicas) == partitions
             assert all(len(of) == len(set(of)) == factor for of in placed.replicas)
-            written = read_reassignment_json(new_partitions_json(placed))
+            written = read_reassignment_json(json.dumps(placement_to_json(placed)["reassignment"]))
             assert tuple(written.values()) == placed.replicas
     assert {broker for of in best.replicas for broker in of} <= {broker.id for broker in known or usable}
     ours_elsewhere = {broker for of in ours.replicas for broker in of} - {broker.id for broker in known or usable}

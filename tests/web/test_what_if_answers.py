@@ -34,7 +34,7 @@ def test_an_answer_is_that_of_simulate_and_is_kept() -> None:
     now = [0.0]
     answers = WhatIfAnswers(lambda: now[0], waits_s=20)
     first = answers.ask(sick(), QUESTION)
-    assert first.document["changes"] == ["no rack eu-1c"]
+    assert first.document["simulation"]["changes"] == ["no rack eu-1c"]
     assert answers.ask(sick(), QUESTION) is first
     now[0] = what_if_answers.KEPT_S
     assert answers.ask(sick(), QUESTION) is not first

@@ -80,6 +80,12 @@ class ApiAnswers:
             return Response(status_code=304, headers=headers, background=afterwards(request))
         return Response(made.body, headers=headers, media_type="application/json", background=afterwards(request))
 
+    def send_kept(self, made: EncodedDocument, taken_ms: int) -> Response:
+        """A document of the look of that time, which may not be the one that is shown."""
+        age_ms = max(0, self.now_ms - taken_ms)
+        headers = {"rackwise-taken-ms": str(taken_ms), "rackwise-age-ms": str(age_ms), "etag": made.etag}
+        return Response(made.body, headers={**_HEADERS, **headers}, media_type="application/json")
+
     @property
     def now_ms(self) -> int:
         """Epoch milliseconds."""

@@ -220,6 +220,9 @@ def _differences(
             yield name, {"change": word, "more": len(rows) - _NAMED}
 
 
+_STREAM_HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff", "x-accel-buffering": "no"}
+
+
 def event_routes(stream: EventStream) -> APIRouter:
     """The one route of the stream."""
     router = APIRouter(tags=["events"])
@@ -231,10 +234,11 @@ def event_routes(stream: EventStream) -> APIRouter:
         With ``Last-Event-ID`` a client that comes back gets what it missed; ``reset`` says that this is not known any
         more, so everything should be read again.
         """
+        if getattr(request.state, "is_head", False):
+            return Response(media_type="text/event-stream", headers=_STREAM_HEADERS)
         gate: AccessGate | None = getattr(request.state, "gate", None)
         may_listen = (lambda: True) if gate is None else partial(gate.may_still, request, AccessRole.VIEW)
         messages = await stream.open(request.headers.get("last-event-id", ""), may_listen)
-        headers = {"cache-control": "no-store", "x-content-type-options": "nosniff", "x-accel-buffering": "no"}
-        return StreamingResponse(messages, media_type="text/event-stream", headers=headers)
+        return StreamingResponse(messages, media_type="text/event-stream", headers=_STREAM_HEADERS)
 
     return router

@@ -177,6 +177,9 @@ TOPICS = ListKind(
     ("topic",), ("topic",), ("topic", "partitions", "in_bytes_per_s", "replicate_bytes_per_s", "read_bytes_per_s",
     "read_usd_per_day", "replicate_usd_per_day", *_PRICED),
 )  # fmt: skip
+PARTITIONS = ListKind(("topic", "partition"), ("topic",), ("topic", "partition", "leader"))
+PLACEMENTS = ListKind(("placement",), ("placement",), ("placement",))
+COMPARISONS = ListKind(("group",), ("group", "assignor", "kind"), ("group", "kind"))
 GROUPS = ListKind(
     ("group",),
     ("group", "assignor", "kind"),

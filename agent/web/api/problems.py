@@ -146,7 +146,8 @@ def _unexpected(task: BackgroundTask | None = None) -> Response:
 class RawSegments:
     """Routes by the path as it was sent: a percent-encoded slash is part of a name, not a separator.
 
-    Every segment reaches the application in one spelling, percent-encoded; `name_of` is its text.
+    Every segment reaches the application in one spelling, percent-encoded; `name_of` is its text. HEAD is answered by
+    the route of GET, and the server sends the head of that answer alone.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -158,6 +159,8 @@ class RawSegments:
         if scope["type"] == "http" and isinstance(raw, bytes):
             path = raw.partition(b"?")[0].decode("ascii", "replace")
             scope = {**scope, "path": "/".join(quote(unquote_to_bytes(one), safe="") for one in path.split("/"))}
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            scope = {**scope, "method": "GET", "state": {**scope.get("state", {}), "is_head": True}}
         await self._app(scope, receive, send)
 
 

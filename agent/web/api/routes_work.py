@@ -207,9 +207,8 @@ def _add_journal(router: APIRouter, answers: ApiAnswers) -> None:
     @router.get("/reassignments", response_model=ReassignStatus, responses=NO_LOOK, tags=["journal"])
     def reassignments(request: Request) -> Response:
         """Plans of the journal, throttles, and every reassignment that the brokers report, with its copies."""
-        answers.documents(request)
-        view = answers.view
-        return answers.send(request, encoded(reassign_status(view.journal(), view.moves(), view.copies())))
+        moves, view = answers.documents(request).look.moves, answers.view
+        return answers.send(request, encoded(reassign_status(view.journal(), moves, view.copies())))
 
     @router.get("/journal/history", response_model=paging.PageDocument[HistoryRow], responses=NO_LOOK, tags=["journal"])
     def history(request: Request, query: Query) -> Response:

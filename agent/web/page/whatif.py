@@ -38,7 +38,7 @@ def whatif_view(asked: PageRequest) -> Response:
     """The form, and the answer where something is asked."""
     texts = texts_of(asked)
     answer = None if not any(texts.values()) else _answer(asked, texts)
-    document = answer.document if answer is not None else None
+    document = answer.document["simulation"] if answer is not None and answer.document is not None else None
     tables = () if document is None else _tables(document)
     made = asked.page(
         "whatif.html",

@@ -151,7 +151,7 @@ def test_what_the_agent_does_not_know_is_a_mistake_of_the_person(
 
 @pytest.mark.parametrize(
     "typed",
-    [("run",), ("plan",), ("simulate",), ("pause",), ("proposals", "approve", "p-0123456789ab", "--yes"),
+    [("run",), ("assign",), ("pause",), ("proposals", "approve", "p-0123456789ab", "--yes"),
      ("reassign", "cancel", "p-0123456789ab", "--yes"), ("config", "check")],
     ids=" ".join,
 )  # fmt: skip
@@ -279,7 +279,21 @@ OTHER_JSON = (
 
 
 @pytest.mark.parametrize(
-    "typed", [*COMMANDS, ("proposals",), ("proposals", "history"), ("reassign", "status"), ("config", "show")]
+    "typed",
+    [
+        *COMMANDS,
+        ("proposals",),
+        ("proposals", "history"),
+        ("reassign", "status"),
+        ("config", "show"),
+        ("top",),
+        ("plan",),
+        ("plan", "--groups"),
+        ("plan", "--add-partitions", "t=9"),
+        ("simulate", "--remove-rack", "b"),
+        ("reassign", "verify", MOVE.id),
+    ],
+    ids=" ".join,
 )
 def test_json_of_something_else_than_an_agent_is_one_sentence(
     here: Run, answering: tuple[str, list[str]], typed: tuple[str, ...]

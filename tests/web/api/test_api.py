@@ -117,3 +117,33 @@ def test_every_route_has_the_dependency_of_who_may_view() -> None:
 async def _asked(api: FastAPI, method: str, path: str) -> httpx.Response:
     async with httpx.AsyncClient(transport=httpx.ASGITransport(api), base_url="http://localhost") as client:
         return await client.request(method, path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/cluster", "/look", "/groups?limit=1", "/topics/orders", "/groups/nothing", "/explain", "/settings", "/nothing",
+     "/openapi.json", "/simulation?remove-rack=b"],
+)  # fmt: skip
+def test_head_is_answered_as_get_without_a_body(client: httpx.Client, path: str) -> None:
+    got, head = client.get(f"/api/v1{path}"), client.head(f"/api/v1{path}")
+    assert head.status_code == got.status_code
+    assert head.content == b""
+    named = [{key: of for key, of in one.headers.items() if key != "date"} for one in (got, head)]
+    assert named[0] == named[1]
+    if "etag" in got.headers:
+        again = client.head(f"/api/v1{path}", headers={"if-none-match": got.headers["etag"]})
+        assert (again.status_code, again.content) == (
+            client.get(f"/api/v1{path}", headers={"if-none-match": got.headers["etag"]}).status_code,
+            b"",
+        )
+
+
+def test_head_of_the_stream_of_events_ends_at_once_and_takes_no_place_among_streams(client: httpx.Client) -> None:
+    for _ in range(120):  # more than the streams that there may be
+        head = client.head("/api/v1/events", timeout=5)
+        assert (head.status_code, head.content) == (200, b"")
+        assert head.headers["content-type"].startswith("text/event-stream")
+
+
+def test_head_of_a_command_is_refused(client: httpx.Client) -> None:
+    assert client.head("/api/v1/pause").status_code == 405

@@ -42,6 +42,22 @@ def test_the_look_before_is_answered_until_the_documents_of_the_new_one_are_made
         assert client.get("/api/v1/look").json()["look"] == "look-2"
 
 
+def test_reassignments_are_of_the_look_that_is_named() -> None:
+    agent = ChangingAgent(FIRST)
+    moved = replace(FIRST.observation, reassignments=())
+    with client_of(agent.view) as client:
+        client.get("/api/v1/reassignments")
+        agent.cycle = replace(FIRST, number=2, look="look-2", observation=moved)
+        seen = []
+        until = time.monotonic() + 10
+        while not seen or seen[-1][0] == 1:
+            answer = client.get("/api/v1/reassignments")
+            seen.append((cycle_shown(answer), len(answer.json()["reassignments"])))
+            assert time.monotonic() < until
+    assert seen[0] == (1, 1)
+    assert set(seen) == {(1, 1), (2, 0)}
+
+
 @pytest.mark.parametrize("path", ["/api/v1/groups/nothing", "/api/v1/groups?sort=nothing"])
 def test_a_request_that_fails_makes_the_documents_of_a_new_look_all_the_same(path: str) -> None:
     agent = ChangingAgent(FIRST)
