@@ -135,6 +135,7 @@ CASES = [
     Case("cluster logs", lambda world: ("-n", world.name(ESC)), NO_FORMS),
     Case("cluster broker", lambda world: ("1", "restart", "--rack", world.name(ESC)), NO_FORMS),
     Case("cluster fault", lambda _world: ("pass",), NO_FORMS),
+    Case("cluster tools", lambda world: ("--version", world.name(ESC)), NO_FORMS, BAD),
     Case("optimize", lambda world: (str(world.folder / "bad.json"),), NO_FORMS, BAD),
     Case("assign", lambda world: (str(world.folder / "bad.json"), "--check"), NO_FORMS, BAD),
     Case("spark backtest", lambda _world: ("--list",), NO_FORMS),
