@@ -45,7 +45,7 @@ others-beside: venv
 
 .PHONY: deploy-tools
 deploy-tools: venv ## helm, kubeconform and kustomize for the tests of packages, by Go, into the user's cache
-	@nice -n 19 $(BIN)/python -m tests.deploy.tooling
+	@nice -n 5 $(BIN)/python -m tests.deploy.tooling
 
 .PHONY: jar
 jar: ## the plug-in for brokers, jvm/target/rackwise-kafka.jar (KAFKA=kafka-4.1 or kafka-4.4: against another version)
