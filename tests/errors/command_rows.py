@@ -80,6 +80,7 @@ ROWS: Mapping[Command, Row] = {
     ("cluster", "status"): Row(),
     ("cluster", "logs"): Row(unknown=("--name", "no-such-cluster")),
     ("cluster", "broker"): Row(unknown=("1", "stop", "--name", "no-such-cluster")),
+    ("cluster", "tools"): Row(unknown=("--version", "no-such-version")),
     ("cluster", "fault"): Row(unknown=("delay", "--name", "no-such-cluster")),
     ("spark", "ingest"): Row(("--once", *MASTER), reads=SETTINGS),
     ("spark", "refresh"): Row(MASTER, reads={"config": SETTINGS["config"]}),

@@ -23,6 +23,7 @@ from tests.command import RACKWISE, ROOT, environment
 VERIFY = """
 import sys
 import agent.cli.follow as following, agent.cli.reassign as reassigning
+from agent.documents.journal import PlannedReplicas
 from assignors.problem import TopicPartition
 from tests.builders import an_observation
 class Watcher:
@@ -32,8 +33,9 @@ class Watcher:
     def __exit__(self, *_error): pass
     def look(self, topics): return an_observation(a=(1, 2), b=(3,)).topic("t", (1, 2)).at()
 following.ReassignmentWatcher = Watcher
-planned = {TopicPartition("t", 0): (3, 2)}, reassigning._NONE_WAITS, ["the rate of broker 1"]
-reassigning._planned = lambda _loaded, _what: planned
+reassigning.ask.plan_of = reassigning.ask.journal = lambda _asked: {}
+reassigning._of_plan = lambda _rows, _what: PlannedReplicas({TopicPartition("t", 0): (3, 2)}, before={})
+reassigning._throttles = lambda _rows: ["the rate of broker 1"]
 sys.argv = ["rackwise", "reassign", "verify", "p-1", "-b", "127.0.0.1:1"]
 import agent.__main__
 agent.__main__.main()
