@@ -55,7 +55,8 @@ def seen_now() -> LoopState:
 def agent() -> Iterator[WebServer]:
     seen, now = seen_now(), ClockReading(int(time.time() * 1_000), 10_000)
     app = make_app(
-        lambda: seen, lambda: now, fresh_ms=30_000, stall_ms=60_000, caps=SeriesCaps(consumer_lag="partition"), allowed_hosts=[]
+        lambda: seen, lambda: now, fresh_ms=30_000, stall_ms=60_000,
+        caps=SeriesCaps(consumer_lag="partition"), allowed_hosts=[],
     )  # fmt: skip
     with WebServer(app, "127.0.0.1", 0) as started:
         yield started

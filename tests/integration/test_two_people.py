@@ -108,18 +108,24 @@ def test_a_plan_begins_when_a_second_person_has_approved_what_the_first_saw(
     replayed = people.ask("ann", "POST", where, json=given)
     assert replayed.status_code == 409
 
-    told = [row for row in people.rows("/journal/history") if row["what"] == "approve"]
-    assert [(row["who"], row["state"], row["reason"], row["plan_hash"]) for row in told] == [
+    def told() -> list[dict[str, Any]]:
+        return [row for row in people.rows("/journal/history") if row["what"] == "approve"]
+
+    expected = [
         ("ann", "refused", REASON, "0" * 32),
         ("ann", "done", REASON, seen),
         ("ann", "refused", REASON, seen),
         ("bob", "done", "seen too", seen),
         ("ann", "refused", REASON, seen),
     ]
+    # An agent reads the journal once a second at most.
+    wait_for(lambda: len(told()) >= len(expected), 10)
+    history = told()
+    assert [(row["who"], row["state"], row["reason"], row["plan_hash"]) for row in history] == expected
     asked = rackwise(
         "proposals", "history", "-o", "json", "-b", demo_cluster.bootstrap_servers,
         "--set", f"topics.prefix={people.prefix}",
     )  # fmt: skip
-    assert [row for row in json.loads(asked.stdout) if row["what"] == "approve"] == told
+    assert [row for row in json.loads(asked.stdout) if row["what"] == "approve"] == history
     log = people.process.log.read_text()
     assert [who for who, token in people.tokens.items() if token in log] == []
