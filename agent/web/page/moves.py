@@ -212,6 +212,18 @@ def _left(seconds: int | None) -> TableCell:
     return TableCell(None if seconds is None else lasted(1_000 * seconds))
 
 
+_PROGRESS = (
+    TableColumn("bytes", "There", lambda row: _size(row["bytes"]), lambda row: row["bytes"], is_number=True),
+    TableColumn("of_bytes", "Of", lambda row: _size(row["of_bytes"]), lambda row: row["of_bytes"],
+                is_number=True),
+    TableColumn("bytes_per_s", "Rate", lambda row: _size(row["bytes_per_s"], "/s"),
+                lambda row: row["bytes_per_s"], is_number=True, falls=True),
+    TableColumn("seconds_left", "Time left", lambda row: _left(row["seconds_left"]),
+                lambda row: row["seconds_left"], is_number=True, falls=True),
+)  # fmt: skip
+"""What is there of the bytes to copy, and how fast: of a broker, and of a copy."""
+
+
 def broker_table(rows: Sequence[TableRow]) -> TableSource:
     """One row for each broker that takes copies."""
     return TableSource(
@@ -223,13 +235,7 @@ def broker_table(rows: Sequence[TableRow]) -> TableSource:
             TableColumn("broker", "Broker", lambda row: TableCell(str(row["broker"])), lambda row: row["broker"]),
             TableColumn("copies", "Copies", lambda row: TableCell(f"{row['copies']:,}"), lambda row: row["copies"],
                         is_number=True, falls=True),
-            TableColumn("bytes", "There", lambda row: _size(row["bytes"]), lambda row: row["bytes"], is_number=True),
-            TableColumn("of_bytes", "Of", lambda row: _size(row["of_bytes"]), lambda row: row["of_bytes"],
-                        is_number=True),
-            TableColumn("bytes_per_s", "Rate", lambda row: _size(row["bytes_per_s"], "/s"),
-                        lambda row: row["bytes_per_s"], is_number=True, falls=True),
-            TableColumn("seconds_left", "Time left", lambda row: _left(row["seconds_left"]),
-                        lambda row: row["seconds_left"], is_number=True, falls=True),
+            *_PROGRESS,
         ),
         empty="No broker takes a copy.",
     )  # fmt: skip
@@ -248,13 +254,7 @@ def copy_table(rows: Sequence[CopyRow]) -> TableSource:
             TableColumn("to_broker", "To broker", lambda row: TableCell(str(row["to_broker"])),
                         lambda row: row["to_broker"], is_number=True),
             TableColumn("copied_share", "Copied", _share, lambda row: row["copied_share"], is_number=True),
-            TableColumn("bytes", "There", lambda row: _size(row["bytes"]), lambda row: row["bytes"], is_number=True),
-            TableColumn("of_bytes", "Of", lambda row: _size(row["of_bytes"]), lambda row: row["of_bytes"],
-                        is_number=True),
-            TableColumn("bytes_per_s", "Rate", lambda row: _size(row["bytes_per_s"], "/s"),
-                        lambda row: row["bytes_per_s"], is_number=True, falls=True),
-            TableColumn("seconds_left", "Time left", lambda row: _left(row["seconds_left"]),
-                        lambda row: row["seconds_left"], is_number=True, falls=True),
+            *_PROGRESS,
             TableColumn("ours", "By", lambda row: TableCell(_OURS.get(row["ours"])), lambda row: row["ours"]),
         ),
         text=lambda row: f"{row['partition']} broker {row['to_broker']}",
