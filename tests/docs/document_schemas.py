@@ -6,22 +6,19 @@ those of their type: what is not in the schema is not printed.
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
-import textwrap
 import types
 import typing
-from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any, NamedTuple, TypedDict, get_args, get_origin
 
-from typing_extensions import get_original_bases, is_typeddict
+from typing_extensions import is_typeddict
 
 from agent.documents import cluster, config, groups, notify, plan, proposals
 from agent.propose.codec import ProposalDocument
 from agent.values import progress
 from agent.values.proposal import SCHEMA_ID as PROPOSAL_ID
+from agent.web.api.application import field_docstrings
 
 
 class BacktestScores(TypedDict):
@@ -273,7 +270,7 @@ def _object(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if name not in definitions:
         definitions[name] = {}  # a type may refer to itself
         hints = typing.get_type_hints(kind, localns=_TYPES, include_extras=True)
-        below = dict(_docstrings(kind))
+        below = dict(field_docstrings(kind))
         properties: dict[str, Any] = {}
         for field, hint in hints.items():
             given = _of(_required(hint), definitions)
@@ -291,15 +288,3 @@ def _object(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 def _required(hint: Any) -> Any:
     """The type within ``NotRequired[...]``."""
     return get_args(hint)[0] if get_origin(hint) in {typing.NotRequired, typing.Required} else hint
-
-
-def _docstrings(kind: Any) -> Iterator[tuple[str, str]]:
-    """Field -> the docstring below it, of the type and of what it derives from."""
-    for base in get_original_bases(kind):
-        if is_typeddict(base):
-            yield from _docstrings(base)
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
-    for field, below in pairwise(definition.body if isinstance(definition, ast.ClassDef) else ()):
-        match field, below:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                yield name, " ".join(text.split())

@@ -60,7 +60,7 @@ def _described(document: dict[str, Any]) -> dict[str, Any]:
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
     for name, kind in _documents():
-        for field, text in _docstrings(kind):
+        for field, text in field_docstrings(kind):
             for schema in (one for key, one in schemas.items() if key == name or key.startswith(f"{name}_")):
                 schema["properties"].get(field, {})["description"] = text
     _without_titles(schemas)
@@ -90,11 +90,11 @@ def _documents() -> Iterator[tuple[str, Any]]:
                 yield name, kind
 
 
-def _docstrings(kind: Any) -> Iterator[tuple[str, str]]:
+def field_docstrings(kind: Any) -> Iterator[tuple[str, str]]:
     """Field -> the docstring below it, of the type and of what it derives from."""
     for base in get_original_bases(kind):
         if is_typeddict(base):
-            yield from _docstrings(base)
+            yield from field_docstrings(base)
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(kind))).body
     for field, below in pairwise(definition.body if isinstance(definition, ast.ClassDef) else ()):
         match field, below:
