@@ -21,7 +21,8 @@ from agent.wire.protocol import FIND_COORDINATOR, error_name
 V = TypeVar("V")
 
 GROUPS_PER_CALL = 200
-_PAUSE_S = 0.1
+PAUSE_S = 0.1
+"""Between two requests to a coordinator that moves or loads."""
 _KEY_TYPE_GROUP = 0
 
 
@@ -74,12 +75,12 @@ def ask_groups(
         jobs = {one: partial(_ask_batch, pool, one.broker, one.groups, ask, deadline) for one in rounds}
         for one, rows in gather(jobs, deadline, name=name).items():
             again += _sort_out(answers, one, rows)
-        if not again or deadline.left_s <= _PAUSE_S:
+        if not again or deadline.left_s <= PAUSE_S:
             break
         for group in again:
             places.pop(group, None)
         waiting = again
-        time.sleep(_PAUSE_S)
+        time.sleep(PAUSE_S)
     return answers
 
 

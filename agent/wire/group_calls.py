@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -15,17 +16,19 @@ from agent.values.observation import (
     RawListedGroup,
     RawMember,
 )
-from agent.wire.batches import ask_groups
+from agent.wire.batches import PAUSE_S, ask_groups
 from agent.wire.connection import BrokerConnection
 from agent.wire.epoch_group_calls import EPOCH_GROUP_CALLS, DescribeCall
-from agent.wire.failure import CallFailed, Deadline, from_error_name
+from agent.wire.failure import COORDINATOR_MOVING, CallFailed, Deadline, from_error_name
 from agent.wire.pool import ConnectionPool
-from agent.wire.protocol import DESCRIBE_GROUPS, LIST_GROUPS, raise_on_error
+from agent.wire.protocol import DESCRIBE_GROUPS, LIST_GROUPS, error_name, raise_on_error
 
 _TYPES_SINCE = 5
 _STATES_SINCE = 4
 _NEWER_KINDS = frozenset((68, 76, 88, *(call.api.key for call in EPOCH_GROUP_CALLS.values())))
 """Calls of KIP-848, KIP-932 and KIP-1071; a broker without any of them (before Kafka 3.7) has classic groups alone."""
+_LOADING_SHARE = 0.5
+"""Of the time for a list: how long a broker that loads its groups is asked again; then its groups are a gap."""
 _GONE = "Dead: the coordinator does not know the group any more"
 
 
@@ -114,7 +117,13 @@ def describe_group(connection: BrokerConnection, group: str, deadline: Deadline)
 def _ask_list(connection: BrokerConnection, until: Deadline) -> tuple[int, list[RawListedGroup]]:
     version = connection.version(LIST_GROUPS)
     classic_alone = _NEWER_KINDS.isdisjoint(connection.versions)
-    answer = connection.call(LIST_GROUPS, LIST_GROUPS.request(), until, version=version)
+    # A broker that has just become a coordinator loads its groups; Kafka's AdminClient asks again too.
+    loaded_by = until.part(_LOADING_SHARE)
+    while True:
+        answer = connection.call(LIST_GROUPS, LIST_GROUPS.request(), until, version=version)
+        if error_name(answer.error_code) not in COORDINATOR_MOVING or loaded_by.left_s <= PAUSE_S:
+            break
+        time.sleep(PAUSE_S)
     raise_on_error(answer.error_code)
     return version, [
         RawListedGroup(
