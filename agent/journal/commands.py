@@ -27,6 +27,8 @@ PAUSE = "pause"
 FORGOTTEN = "command-forgotten"
 KEPT = 200
 """Answered commands that stay."""
+KEPT_OF_PERSONS = 1_000
+"""Older ones of proven persons that stay besides, as long as a copy of them counts: each command reads all of them."""
 MAX_TEXT = 500
 """Characters of what a person writes that are kept."""
 
@@ -148,12 +150,15 @@ def command_cleanup(
     """Deletes the oldest answered commands beyond `KEPT`; those that are needed, and of persons since then, stay.
 
     So a copy of a proven command is known as answered for as long as it counts, however many others come in between.
-    That time is of a clock, which may be wrong: what is forgotten of signed ones is remembered as `signed_until`, and
-    no command counts that was signed until then.
+    That time is of a clock, which may be wrong, and at most `KEPT_OF_PERSONS` stay: what is forgotten of signed ones
+    is remembered as `signed_until`, and no command counts that was signed until then.
     """
     every = tuple(under(view, COMMANDS))
     old = [(entry.key, read_value(CommandAnswered, entry)) for entry in every[: max(0, len(every) - KEPT)]]
-    gone = [(key, one) for key, one in old if one is None or not _stays(one, signed_until_ms, needed)]
+    spare = [(key, one) for key, one in old if one is None or one.command.id not in needed]
+    signed = [key for key, one in spare if one is not None and _counts(one, signed_until_ms)]
+    stay = frozenset(signed[-KEPT_OF_PERSONS:])
+    gone = [(key, one) for key, one in spare if key not in stay]
     deleted = tuple(JournalWrite(key, "deleted", None) for key, _ in gone)
     until, before = max((_signed_ms(one) for _, one in gone if one is not None), default=0), signed_until(view)
     return deleted if until <= before else (*deleted, JournalWrite(FORGOTTEN, "signed", {"until_ms": until}))
@@ -166,9 +171,9 @@ def signed_until(view: JournalState) -> int:
     return until if isinstance(until, int) and is_time(until) else 0
 
 
-def _stays(one: CommandAnswered, signed_until_ms: int, needed: AbstractSet[str]) -> bool:
-    proven = one.command.person is not None and one.answer.at_ms >= signed_until_ms
-    return proven or one.command.id in needed
+def _counts(one: CommandAnswered, signed_until_ms: int) -> bool:
+    """Whether a copy of it, which proves its person as well, would count."""
+    return one.command.person is not None and one.answer.at_ms >= signed_until_ms
 
 
 def _signed_ms(one: CommandAnswered) -> int:

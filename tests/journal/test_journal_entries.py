@@ -10,6 +10,7 @@ from agent.journal.approvals import ApprovalState, ProposalApproval, approval_cl
 from agent.journal.codec import columns, key_bytes, key_of, rewritten, targets_of
 from agent.journal.commands import (
     KEPT,
+    KEPT_OF_PERSONS,
     CommandVerb,
     ExecutionPause,
     LeaderAnswer,
@@ -116,6 +117,17 @@ def test_what_is_forgotten_of_a_person_is_remembered_by_its_time(
     after = journal(found, at_ms=1, view=view)
     assert signed_until(after) == (writes[1][1]["until_ms"] if len(writes) > 1 else 0)  # type: ignore[index]
     assert len(history(after)) == KEPT + (not writes)
+
+
+def test_answers_to_proven_persons_are_bounded_in_number_too() -> None:
+    """The newest stay; what is deleted of them is remembered by its time, so that no copy counts."""
+    sent = [OperatorCommand(f"p{number:04}", CommandVerb.PAUSE, "ann", 50, person="ann") for number in range(1_300)]
+    rows = [answered(one, LeaderAnswer(True, "so", 100, signed_ms=int(one.id[1:]))) for one in sent]
+    view = journal(*rows, at_ms=1)
+    found = command_cleanup(view, 100, needed=frozenset({"p0000"}))
+    assert len(history(journal(found, at_ms=1, view=view))) == KEPT + KEPT_OF_PERSONS + 1
+    assert keys(found)[0] == ("command/p0001", "deleted")
+    assert signed_until(journal(found, at_ms=1, view=view)) == 99
 
 
 def test_a_later_time_of_a_forgotten_command_is_not_replaced_by_an_earlier_one() -> None:
