@@ -1,4 +1,4 @@
-"""Prometheus metrics of the last cycle, computed at each scrape.
+"""Prometheus metrics of the last cycle and of what was last confirmed, computed at each scrape.
 
 Series are bounded: groups and tasks beyond the largest are summed up as ``other``; no label is a member, client or
 process id, and none a topic but in `LAG_METRICS`, which are asked for. A series ends with its subject; an unknown has
