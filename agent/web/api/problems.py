@@ -12,6 +12,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 from typing_extensions import TypedDict
 
@@ -197,13 +198,28 @@ class RawSegments:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on."""
+        await self._app(self._as_sent(scope), receive, send)
+
+    def methods_at(self, scope: Scope) -> frozenset[str]:
+        """The methods of the route at the path of this request; empty where there is no route."""
+        sent = self._as_sent(scope)
+        routes = getattr(self._app, "routes", ())
+        found = {
+            method
+            for method in ("GET", "POST")
+            if any(route.matches({**sent, "method": method})[0] is Match.FULL for route in routes)
+        }
+        return frozenset(found | {"HEAD"} if "GET" in found else found)
+
+    @staticmethod
+    def _as_sent(scope: Scope) -> Scope:
         raw = scope.get("raw_path")
         if scope["type"] == "http" and isinstance(raw, bytes):
             path = raw.partition(b"?")[0].decode("ascii", "replace")
             scope = {**scope, "path": "/".join(quote(unquote_to_bytes(one), safe="") for one in path.split("/"))}
         if scope["type"] == "http" and scope["method"] == "HEAD":
             scope = {**scope, "method": "GET", "state": {**scope.get("state", {}), "is_head": True}}
-        await self._app(scope, receive, send)
+        return scope
 
 
 def name_of(segment: str) -> str:
