@@ -1,4 +1,5 @@
-"""The jar holds the assignor alone, and two builds of the same sources are the same bytes."""
+"""The jar holds the assignors alone, two builds are the same bytes, and a consumer loads its assignor without a broker's
+classes."""
 
 from __future__ import annotations
 
@@ -10,11 +11,14 @@ from pathlib import Path
 import pytest
 
 from pipeline.maven import java
+from testbed.cluster.jars import kafka_jars
+from testbed.cluster.spec import DEFAULT_VERSION
 from tests.jvm.building import POM, build_jar
 
 ALLOWED = re.compile(
     r"(java|javax|rackwise|org/slf4j|org/apache/kafka/coordinator/group/api/assignor)/.*"
-    r"|org/apache/kafka/common/(Uuid|Configurable|config/ConfigException)"
+    r"|org/apache/kafka/common/(Uuid|Configurable|config/ConfigException|Cluster|Node|PartitionInfo|TopicPartition)"
+    r"|org/apache/kafka/clients/consumer/(ConsumerPartitionAssignor(\$\w+)?|ConsumerGroupMetadata)"
 )
 """What Kafka publishes; its other classes move from release to release, as those of `common.utils` did in 4.4."""
 
@@ -30,7 +34,7 @@ def classes(jar: Path) -> list[str]:
         return [name.removesuffix(".class") for name in file.namelist() if name.endswith(".class")]
 
 
-def test_two_builds_are_equal_and_hold_classes_of_the_assignor_alone(jars: tuple[Path, Path]) -> None:
+def test_two_builds_are_equal_and_hold_classes_of_the_assignors_alone(jars: tuple[Path, Path]) -> None:
     first, second = jars
     assert first.read_bytes() == second.read_bytes()
     with zipfile.ZipFile(first) as file:
@@ -56,3 +60,43 @@ def test_the_classes_need_public_packages_of_java_and_kafka_only(jars: tuple[Pat
     used = set(re.findall(r"= Class +#\d+ +// \"?\[*L?([\w/$]+)", shown))
     assert "org/apache/kafka/common/Uuid" in used
     assert [name for name in sorted(used) if "/" in name and not ALLOWED.fullmatch(name)] == []
+
+
+CONSUMER = """
+import java.util.*;
+import org.apache.kafka.clients.consumer.*;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+class Joining {
+    public static void main(String[] arguments) {
+        Map<String, Object> settings = Map.of("bootstrap.servers", "127.0.0.1:1", "group.id", "g",
+            "group.protocol", "classic", "partition.assignment.strategy", arguments[0]);
+        var bytes = new ByteArrayDeserializer();
+        try (var consumer = new KafkaConsumer<>(settings, bytes, bytes)) {
+            consumer.subscribe(List.of("t"));
+            var assignor = new rackwise.assignor.RackwiseConsumerAssignor();
+            var one = new ConsumerPartitionAssignor.Subscription(List.of("t"), assignor.subscriptionUserData(Set.of("t")));
+            var group = new ConsumerPartitionAssignor.GroupSubscription(Map.of("m", one));
+            var cluster = org.apache.kafka.common.Cluster.empty().withPartitions(Map.of(
+                new org.apache.kafka.common.TopicPartition("t", 0),
+                new org.apache.kafka.common.PartitionInfo("t", 0, null, new org.apache.kafka.common.Node[0], null)));
+            System.out.println(assignor.assign(cluster, group).groupAssignment().get("m").partitions());
+        }
+    }
+}
+"""
+
+
+def test_a_consumer_loads_its_assignor_without_the_classes_of_a_broker(
+    jars: tuple[Path, Path], tmp_path: Path
+) -> None:
+    kafka = [jar for jar in kafka_jars(DEFAULT_VERSION).jars if re.match(r"(kafka-clients|slf4j-api)-\d", jar.name)]
+    assert len(kafka) == 2
+    classpath = ":".join(map(str, (jars[0], *kafka)))
+    source = tmp_path / "Joining.java"
+    source.write_text(CONSUMER, "utf-8")
+    command = (str(java()), "-cp", classpath, str(source), "rackwise.assignor.RackwiseConsumerAssignor")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "[t-0]\n"), done.stderr
+    without = subprocess.run((*command[:-1], "rackwise.assignor.RackwiseAssignor"), capture_output=True, check=False)
+    assert b"NoClassDefFoundError" in without.stderr, "the class path has a broker's classes"

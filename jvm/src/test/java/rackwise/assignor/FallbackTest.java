@@ -84,7 +84,7 @@ class FallbackTest {
     void withoutUniformEachPartitionStaysOrGoesToAMemberWithFew() {
         GroupAssignment answer =
             new FallbackAssignor("no.such.Assignor").assign(GROUP.spec(), GROUP.describer(), status);
-        AnswerCheck.check(GroupReader.read(GROUP.spec(), GROUP.describer(), AssignorSettings.DEFAULTS), answer);
+        AnswerCheck.check(GroupReader.read(new BrokerView(GROUP.spec(), GROUP.describer()), AssignorSettings.DEFAULTS), answer);
         GroupCase after = GROUP.after(answer);
         GroupAssignment again =
             new FallbackAssignor("no.such.Assignor").assign(after.spec(), after.describer(), status);
@@ -103,7 +103,7 @@ class FallbackTest {
 
     @Test
     void aWrongAnswerIsFound() {
-        GroupModel model = GroupReader.read(GROUP.spec(), GROUP.describer(), AssignorSettings.DEFAULTS);
+        GroupModel model = GroupReader.read(new BrokerView(GROUP.spec(), GROUP.describer()), AssignorSettings.DEFAULTS);
         GroupAssignment present = new GroupAssignment(Map.of());
         assertThrows(IllegalStateException.class, () -> AnswerCheck.check(model, present));
         Uuid first = model.topics().ids()[0];
