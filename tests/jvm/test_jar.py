@@ -1,5 +1,4 @@
-"""The jar holds the assignors alone, two builds are the same bytes, and a consumer loads its assignor without a broker's
-classes."""
+"""The jar holds the assignors alone, two builds are the same bytes, and a consumer loads its assignor by itself."""
 
 from __future__ import annotations
 
@@ -75,7 +74,8 @@ class Joining {
         try (var consumer = new KafkaConsumer<>(settings, bytes, bytes)) {
             consumer.subscribe(List.of("t"));
             var assignor = new rackwise.assignor.RackwiseConsumerAssignor();
-            var one = new ConsumerPartitionAssignor.Subscription(List.of("t"), assignor.subscriptionUserData(Set.of("t")));
+            var note = assignor.subscriptionUserData(Set.of("t"));
+            var one = new ConsumerPartitionAssignor.Subscription(List.of("t"), note);
             var group = new ConsumerPartitionAssignor.GroupSubscription(Map.of("m", one));
             var cluster = org.apache.kafka.common.Cluster.empty().withPartitions(Map.of(
                 new org.apache.kafka.common.TopicPartition("t", 0),
@@ -87,9 +87,7 @@ class Joining {
 """
 
 
-def test_a_consumer_loads_its_assignor_without_the_classes_of_a_broker(
-    jars: tuple[Path, Path], tmp_path: Path
-) -> None:
+def test_a_consumer_loads_its_assignor_without_the_classes_of_a_broker(jars: tuple[Path, Path], tmp_path: Path) -> None:
     kafka = [jar for jar in kafka_jars(DEFAULT_VERSION).jars if re.match(r"(kafka-clients|slf4j-api)-\d", jar.name)]
     assert len(kafka) == 2
     classpath = ":".join(map(str, (jars[0], *kafka)))
