@@ -1,6 +1,7 @@
 package rackwise.assignor;
 
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 import org.apache.kafka.common.Configurable;
 import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
@@ -28,17 +29,30 @@ public final class RackwiseAssignor implements ConsumerGroupPartitionAssignor, C
     /** What a member names in {@code group.remote.assignor}, and what the group description shows. */
     public static final String NAME = "rackwise";
 
-    private final AssignorStatus status;
+    /**
+     * Node to the status that all its assignors count in. A broker makes a new one whenever it reads its settings, at a
+     * dynamic change too, and goes on with the first; a node that is a controller as well makes two at its start.
+     */
+    private static final Map<String, AssignorStatus> OF_NODE = new ConcurrentHashMap<>();
+
+    private final Map<String, AssignorStatus> statuses;
     private final FallbackAssignor fallback = new FallbackAssignor();
+    private AssignorStatus status;
     private AssignorSettings settings = AssignorSettings.DEFAULTS;
 
     /** The constructor that the broker calls. */
     public RackwiseAssignor() {
-        this(new AssignorStatus(System::currentTimeMillis));
+        this(new AssignorStatus(System::currentTimeMillis), OF_NODE);
     }
 
+    /** An assignor that shares its status with no other. */
     RackwiseAssignor(AssignorStatus status) {
+        this(status, new ConcurrentHashMap<>());
+    }
+
+    private RackwiseAssignor(AssignorStatus status, Map<String, AssignorStatus> statuses) {
         this.status = status;
+        this.statuses = statuses;
     }
 
     /**
@@ -50,7 +64,10 @@ public final class RackwiseAssignor implements ConsumerGroupPartitionAssignor, C
     @Override
     public void configure(Map<String, ?> brokerConfig) {
         settings = AssignorSettings.from(brokerConfig);
-        status.register(String.valueOf(brokerConfig.get("node.id")));
+        status = statuses.computeIfAbsent(String.valueOf(brokerConfig.get("node.id")), node -> {
+            status.register(node);
+            return status;
+        });
     }
 
     @Override

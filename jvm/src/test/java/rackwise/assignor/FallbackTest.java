@@ -64,6 +64,16 @@ class FallbackTest {
     }
 
     @Test
+    void theBeanCountsWhatTheAssignorInUseDoesAlsoAfterTheBrokerHasMadeAnother() throws Exception {
+        RackwiseAssignor used = new RackwiseAssignor();
+        used.configure(Map.of("node.id", 18));
+        new RackwiseAssignor().configure(Map.of("node.id", 18));
+        used.assign(GROUP.spec(), GROUP.describer());
+        ObjectName bean = new ObjectName("rackwise:type=RackwiseAssignor,node=\"18\"");
+        assertEquals(1L, ManagementFactory.getPlatformMBeanServer().getAttribute(bean, "Assignments"));
+    }
+
+    @Test
     void anExceptionOfTheBrokerItselfIsAnsweredAsUniformDoes() {
         SubscribedTopicDescriber faulty = new FaultyDescriber(GROUP.describer(), false);
         assertEquals(uniform(), GROUP.named(new RackwiseAssignor(status).assign(GROUP.spec(), faulty)));
