@@ -6,6 +6,7 @@ import subprocess
 import time
 import zipfile
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
@@ -75,13 +76,26 @@ def test_a_solver_that_fails_ends_no_member_and_each_fallback_is_counted(jar: Pa
     assert {each.cause for each in figures if each.fallbacks} == {"java.lang.StackOverflowError: forced"}
 
 
-def lower_the_limit(cluster: EmbeddedCluster) -> None:
-    """Lower what a batch of ``__consumer_offsets`` may have, while the group is there."""
-    entry = ConfigEntry("max.message.bytes", str(LIMIT_BYTES), incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, "__consumer_offsets", incremental_configs=[entry])
+class BatchLimit(NamedTuple):
+    """A limit of a batch of ``__consumer_offsets``, and whose it is."""
+
+    kind: ResourceType
+    names: tuple[str, ...]
+    setting: str
+
+
+OF_THE_TOPIC = BatchLimit(ResourceType.TOPIC, ("__consumer_offsets",), "max.message.bytes")
+OF_ALL_BROKERS = BatchLimit(ResourceType.BROKER, ("1", "2", "3"), "message.max.bytes")
+
+
+def lower(cluster: EmbeddedCluster, limit: BatchLimit) -> None:
+    """Lower a limit while the group is there."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    (done,) = admin.incremental_alter_configs([resource]).values()
-    done.result(30)
+    for name in limit.names:
+        entry = ConfigEntry(limit.setting, str(LIMIT_BYTES), incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(limit.kind, name, incremental_configs=[entry])
+        (done,) = admin.incremental_alter_configs([resource]).values()
+        done.result(30)
 
 
 def create_all_at_once(cluster: EmbeddedCluster) -> None:
@@ -95,19 +109,25 @@ def create_all_at_once(cluster: EmbeddedCluster) -> None:
         done.result(60)
 
 
-def waiting_group(cluster: EmbeddedCluster, members: list[PollingMember]) -> None:
+def waiting_group(cluster: EmbeddedCluster, members: list[PollingMember], limit: BatchLimit) -> None:
     settled(cluster, members, partitions=0)
-    lower_the_limit(cluster)
+    lower(cluster, limit)
     create_all_at_once(cluster)
 
 
-def test_a_limit_that_is_lowered_live_and_known_to_the_plug_in_ends_no_member(jar: Path, tmp_path: Path) -> None:
-    with (
-        brokers(jar, max_batch_bytes=str(LIMIT_BYTES)) as cluster,
-        group_of(cluster, topics=MANY_TOPICS) as join,
-    ):
+@pytest.mark.parametrize(
+    ("limit", "settings"),
+    [
+        pytest.param(OF_ALL_BROKERS, {}, id="of all brokers, which the plug-in hears of"),
+        pytest.param(OF_THE_TOPIC, {"max_batch_bytes": str(LIMIT_BYTES)}, id="of the topic, as the setting says"),
+    ],
+)
+def test_a_limit_that_is_lowered_live_ends_no_member(
+    jar: Path, tmp_path: Path, limit: BatchLimit, settings: dict[str, str]
+) -> None:
+    with brokers(jar, **settings) as cluster, group_of(cluster, topics=MANY_TOPICS) as join:
         members = [join("a") for _ in range(MANY_MEMBERS)]
-        waiting_group(cluster, members)
+        waiting_group(cluster, members, limit)
         settled(cluster, members, partitions=len(MANY_TOPICS) * PARTITIONS_EACH)
         assert dead(members) == 0
         figures = beans(cluster, tmp_path)
@@ -121,7 +141,7 @@ def test_a_limit_that_the_plug_in_does_not_know_ends_members(jar: Path) -> None:
     """So the batch of the test above is too large, and docs/plugin.md says where the limit has to be set."""
     with brokers(jar) as cluster, group_of(cluster, topics=MANY_TOPICS) as join:
         members = [join("a") for _ in range(MANY_MEMBERS)]
-        waiting_group(cluster, members)
+        waiting_group(cluster, members, OF_THE_TOPIC)
         until = time.monotonic() + SETTLES_WITHIN_S
         while not dead(members):
             assert time.monotonic() < until, "no member has ended"

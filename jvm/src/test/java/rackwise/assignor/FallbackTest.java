@@ -74,6 +74,18 @@ class FallbackTest {
     }
 
     @Test
+    void aDynamicChangeReachesTheAssignorInUse() throws Exception {
+        RackwiseAssignor used = new RackwiseAssignor();
+        used.configure(Map.of("node.id", 19));
+        new RackwiseAssignor().configure(Map.of("node.id", 19, "message.max.bytes", "9"));
+        new RackwiseAssignor().configure(Map.of("node.id", 20));
+        used.assign(GROUP.spec(), GROUP.describer());
+        ObjectName bean = new ObjectName("rackwise:type=RackwiseAssignor,node=\"19\"");
+        String cause = (String) ManagementFactory.getPlatformMBeanServer().getAttribute(bean, "LastFallbackCause");
+        assertTrue(cause.endsWith("message.max.bytes allows 9"), cause);
+    }
+
+    @Test
     void anExceptionOfTheBrokerItselfIsAnsweredAsUniformDoes() {
         SubscribedTopicDescriber faulty = new FaultyDescriber(GROUP.describer(), false);
         assertEquals(uniform(), GROUP.named(new RackwiseAssignor(status).assign(GROUP.spec(), faulty)));
