@@ -10,7 +10,10 @@ from agent.cli.output import NAMES_SHOWN, OutputFormat, chosen, emit, emit_gap, 
 from config.foreign_text import listed
 
 if TYPE_CHECKING:
-    from agent.documents.cluster import LookDocument, StatusDocument
+    from collections.abc import Mapping
+
+    from agent.documents.cluster import LookDocument
+    from agent.documents.status import StatusDocument
     from agent.simulate.evaluation import StageEvaluation
 
 FINDINGS_SHOWN = 20
@@ -65,12 +68,14 @@ def _cells(document: StatusDocument, look: LookDocument, *, every: bool) -> dict
     """The numbers as cells of a table."""
     from agent.cli import tables
     from agent.cli.running_agents import agent_line
+    from agent.documents.status import StatusNumbers
 
     absent, severities = document["absent_brokers"], Counter(str(one["severity"]) for one in document["findings"])
     cells: dict[str, Any] = {"cluster": document["cluster"], "brokers": _brokers(document)}
     if absent:
         cells["absent_brokers"] = absent
-    cells |= {name: document[name] for name in ("topics", "partitions", "groups")}
+    fields: Mapping[str, object] = document
+    cells |= {name: fields[name] for name in StatusNumbers.__annotations__}
     cells["findings"] = {name: severities[name] for name in _SEVERITIES if severities[name]}
     cells["proposals"] = document["proposals"]
     cells["across_racks"] = tables.across_racks(document["money"]["total"], look)

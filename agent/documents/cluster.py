@@ -6,8 +6,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from agent.documents.groups import MoneyDocument, PricedDocument, RatesSource
-from agent.values.progress import AgentDocument
+from agent.documents.groups import PricedDocument, RatesSource
 
 
 class LocalBroker(TypedDict):
@@ -223,38 +222,6 @@ class CheckDocument(TypedDict):
     """A bound where more may cross than is known, as for members of unknown rack; null elsewhere."""
     always_shown: bool
     """Whether its answer is worth reading also where nothing is wrong."""
-
-
-class StatusDocument(TypedDict):
-    """One look at the cluster: what is there, what crosses racks, and every finding."""
-
-    cluster: str
-    """The cluster's id."""
-    brokers: list[RackBrokers] | None
-    """By rack; null where none was seen and some may be hidden, as in all that follow."""
-    absent_brokers: list[int] | None
-    """Ids of brokers that are not live: a replica list names them, or an earlier look saw them."""
-    topics: int | None
-    partitions: int | None
-    groups: dict[str, int] | None
-    """Kind -> number of groups."""
-    rebalancing_groups: list[str] | None
-    """Groups that show no racks or assignments of their members in this look."""
-    proposals: int
-    """Changes that rackwise would propose now."""
-    not_seen: int
-    """Parts that did not answer; they are listed in ``gaps``."""
-    agent: AgentDocument | None
-    """Null where no telemetry of an agent of this cluster was read, and for a file."""
-    took_ms: int
-    """How long the look and everything after it took; 0 for a file."""
-    money: MoneyDocument
-    worst_groups: list[WorstGroup]
-    """The three groups that may cost most, the worst first; only those that read across racks or may do so."""
-    unknown_groups: UnknownGroups
-    findings: list[FindingDocument]
-    """The gravest first."""
-    gaps: list[GapDocument]
 
 
 class BrokerDocument(TypedDict):

@@ -3,50 +3,99 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from typing_extensions import TypedDict
+
+from agent.documents.cluster import FindingDocument, GapDocument, RackBrokers, UnknownGroups, WorstGroup
+from agent.documents.groups import MoneyDocument
 from agent.documents.views import UNKNOWN, brokers_by_rack, findings, groups
 from agent.documents.views_money import money, topics, unknown_groups, worst_groups
 from agent.money.costs import CrossRackCosts, costs_of
 from agent.values.cycle import hidden_groups, known_part
 from agent.values.memory import absences
 from agent.values.observation import ObservationPart
+from agent.values.progress import AgentDocument
 from agent.values.rates import is_priced, price_sentence, sentence
 from agent.values.snapshot import is_partial
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from agent.documents.cluster import GapDocument, LookDocument, StatusDocument
+    from agent.documents.cluster import LookDocument
     from agent.documents.groups import TopDocument
     from agent.simulate.evaluation import StageEvaluation
+    from agent.values.snapshot import Snapshot
 
 
-def status_document(
-    look: StageEvaluation, numbers: Mapping[str, Any] | None = None, *, costs: CrossRackCosts | None = None
-) -> StatusDocument:
-    """The whole status as one document; ``numbers`` and ``costs``: those of the look, where they are there already."""
-    numbers, costs = numbers or status_numbers(look), costs or costs_of(look.snapshot)
-    by_rack = numbers["brokers"]
+class StatusNumbers(TypedDict):
+    """The numbers of the cluster, in the order in which the table shows them; null where the look may hide some."""
+
+    topics: int | None
+    partitions: int | None
+    groups: dict[str, int] | None
+    """Kind -> number of groups."""
+
+
+class StatusDocument(StatusNumbers):
+    """One look at the cluster: what is there, what crosses racks, and every finding."""
+
+    cluster: str
+    """The cluster's id."""
+    brokers: list[RackBrokers] | None
+    """By rack; null where none was seen and some may be hidden, as in all that follow."""
+    absent_brokers: list[int] | None
+    """Ids of brokers that are not live: a replica list names them, or an earlier look saw them."""
+    rebalancing_groups: list[str] | None
+    """Groups that show no racks or assignments of their members in this look."""
+    proposals: int
+    """Changes that rackwise would propose now."""
+    not_seen: int
+    """Parts that did not answer; they are listed in ``gaps``."""
+    agent: AgentDocument | None
+    """Null where no telemetry of an agent of this cluster was read, and for a file."""
+    took_ms: int
+    """How long the look and everything after it took; 0 for a file."""
+    money: MoneyDocument
+    worst_groups: list[WorstGroup]
+    """The three groups that may cost most, the worst first; only those that read across racks or may do so."""
+    unknown_groups: UnknownGroups
+    findings: list[FindingDocument]
+    """The gravest first."""
+    gaps: list[GapDocument]
+
+
+def status_document(look: StageEvaluation, *, costs: CrossRackCosts | None = None) -> StatusDocument:
+    """The whole status as one document; ``costs``: those of the look, where they are there already."""
+    snapshot, costs = look.snapshot, costs or costs_of(look.snapshot)
+    by_rack = known_part(dict(sorted(brokers_by_rack(snapshot).items())), snapshot, ObservationPart.BROKERS)
+    hidden = list(hidden_groups(snapshot, look.limits))
     return {
-        "cluster": numbers["cluster"],
+        "cluster": snapshot.cluster_id,
         "brokers": None
         if by_rack is None
         else [{"rack": None if name == UNKNOWN else name, "brokers": of} for name, of in by_rack.items()],
-        "absent_brokers": numbers["absent_brokers"],
-        "topics": numbers["topics"],
-        "partitions": numbers["partitions"],
-        "groups": numbers["groups"],
-        "rebalancing_groups": numbers["rebalancing_groups"],
-        "proposals": numbers["proposals"],
-        "not_seen": numbers["not_seen"],
+        "absent_brokers": known_part(sorted(absences(look.before, snapshot)), snapshot, ObservationPart.BROKERS),
+        **_numbers(snapshot),
+        "rebalancing_groups": known_part(hidden, snapshot, ObservationPart.GROUPS),
+        "proposals": len(look.proposals),
+        "not_seen": len(snapshot.gaps),
         "agent": look.agent,
-        "took_ms": numbers["took_ms"],
+        "took_ms": look.took_ms,
         "money": money(costs, look),
         "worst_groups": worst_groups(costs, look),
         "unknown_groups": unknown_groups(costs, look),
         "findings": findings(look),
         "gaps": _gaps(look),
+    }
+
+
+def _numbers(snapshot: Snapshot) -> StatusNumbers:
+    """Each with the parts of the look that it is computed from."""
+    partitions = sum(len(one.partitions) for one in snapshot.topics.values())
+    kinds = Counter(group.kind.value for group in snapshot.groups.values())
+    return {
+        "topics": known_part(len(snapshot.topics), snapshot, ObservationPart.TOPICS),
+        "partitions": known_part(partitions, snapshot, ObservationPart.TOPICS),
+        "groups": known_part(dict(sorted(kinds.items())), snapshot, ObservationPart.GROUPS),
     }
 
 
@@ -72,28 +121,6 @@ def look_document(look: StageEvaluation) -> LookDocument:
         "priced": is_priced(limits),
         "measured_partitions": len(snapshot.bytes_per_s),
         "topics": len(snapshot.topics),
-    }
-
-
-def status_numbers(look: StageEvaluation) -> dict[str, Any]:
-    """The cluster in ten lines; None where a part was not seen."""
-    snapshot = look.snapshot
-    kinds = Counter(group.kind.value for group in snapshot.groups.values())
-    severities = Counter(finding.severity.value for finding in look.detection.findings)
-    return {
-        "cluster": snapshot.cluster_id,
-        "brokers": known_part(dict(sorted(brokers_by_rack(snapshot).items())), snapshot, ObservationPart.BROKERS),
-        "absent_brokers": known_part(sorted(absences(look.before, snapshot)), snapshot, ObservationPart.BROKERS),
-        "topics": known_part(len(snapshot.topics), snapshot, ObservationPart.TOPICS),
-        "partitions": known_part(
-            sum(len(one.partitions) for one in snapshot.topics.values()), snapshot, ObservationPart.TOPICS
-        ),
-        "groups": known_part(dict(sorted(kinds.items())), snapshot, ObservationPart.GROUPS),
-        "rebalancing_groups": known_part(list(hidden_groups(snapshot, look.limits)), snapshot, ObservationPart.GROUPS),
-        "findings": {name: severities[name] for name in ("critical", "warning", "info") if severities[name]},
-        "proposals": len(look.proposals),
-        "not_seen": len(snapshot.gaps),
-        "took_ms": look.took_ms,
     }
 
 

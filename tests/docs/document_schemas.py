@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypedDict, get_args, get_origin
 
 from typing_extensions import is_typeddict
 
-from agent.documents import cluster, config, groups, notify, plan, proposals
+from agent.documents import cluster, config, groups, notify, plan, proposals, status
 from agent.propose.codec import ProposalDocument
 from agent.values import progress
 from agent.values.proposal import SCHEMA_ID as PROPOSAL_ID
@@ -101,7 +101,7 @@ _ANSWERED = (
 
 DOCUMENTS: tuple[CommandDocument, ...] = (
     CommandDocument(
-        "status", cluster.StatusDocument, ("status",), "What is there, what crosses racks, all findings.", rows=False
+        "status", status.StatusDocument, ("status",), "What is there, what crosses racks, all findings.", rows=False
     ),
     CommandDocument("racks", cluster.RackDocument, ("racks",), "Racks, one row each."),
     CommandDocument("groups", groups.GroupDocument, ("groups",), "Groups, costliest first."),

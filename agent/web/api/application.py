@@ -13,7 +13,7 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from typing_extensions import get_original_bases, is_typeddict
 
-from agent.documents import cluster, config, groups, plan, proposals
+from agent.documents import cluster, config, groups, plan, proposals, status
 from agent.propose import codec
 from agent.values import progress
 from agent.values.clock import Clock
@@ -84,7 +84,7 @@ def _describe_responses(responses: dict[str, Any]) -> None:
 
 
 def _documents() -> Iterator[tuple[str, Any]]:
-    for module in (cluster, config, groups, plan, proposals, codec, progress, problems, routes_work, paging):
+    for module in (cluster, config, groups, plan, proposals, status, codec, progress, problems, routes_work, paging):
         for name, kind in vars(module).items():
             if is_typeddict(kind) and kind.__module__ == module.__name__:
                 yield name, kind

@@ -16,7 +16,6 @@ from agent.documents.cluster import (
     CheckDocument,
     FindingDocument,
     RackDocument,
-    StatusDocument,
 )
 from agent.documents.comparison import group_rows
 from agent.documents.groups import (
@@ -29,7 +28,7 @@ from agent.documents.groups import (
     TopicDocument,
 )
 from agent.documents.plan import NewPlacementRow, PendingSimulation, PlanGroup, SimulationAnswer, placement_to_json
-from agent.documents.status import look_document, status_document, top_document
+from agent.documents.status import StatusDocument, look_document, status_document, top_document
 from agent.errors import BadInput, PartialAnswer
 from agent.plan.advice import bootstrap_of, tool
 from agent.plan.new_partitions import (
