@@ -17,7 +17,7 @@ check-python:
 	  echo "rackwise needs Python 3.11 or newer as '$(PYTHON)'. Install it (Debian: apt-get install python3 python3-venv) or say 'make PYTHON=/path/to/python3 ...'."; exit 2; }
 
 $(VENV)/.ready: requirements-dev.lock pyproject.toml | check-python
-	@echo "building the virtual environment in $(VENV) ..."
+	@echo "building the virtual environment in $(VENV) (1.8 GB, some minutes) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
