@@ -17,7 +17,7 @@ check-python:
 	  echo "rackwise needs Python 3.11 or newer as '$(PYTHON)'. Install it (Debian: apt-get install python3 python3-venv) or say 'make PYTHON=/path/to/python3 ...'."; exit 2; }
 
 $(VENV)/.ready: requirements-dev.lock pyproject.toml | check-python
-	@echo "building the virtual environment in $(VENV) ..."
+	@echo "building the virtual environment in $(VENV) (1.8 GB, some minutes) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
@@ -62,7 +62,7 @@ jvm-compare: venv ## the plug-ins beside the optimum (GROUPS, default 20,000; AP
 	$(BIN)/python -m tests.jvm.compare_tasks --applications $(or $(APPLICATIONS),1500) --seed $(or $(SEED),1)
 
 .PHONY: bench-jvm
-bench-jvm: ## the plug-in beside uniform and range (JMH, about 5 minutes; BENCH="-p partitions=10000": options of JMH)
+bench-jvm: ## the plug-ins beside those of Kafka (JMH, about 10 minutes; BENCH="-p partitions=10000": options of JMH)
 	@mvn -B -q -f jvm/pom.xml -Pbench test-compile dependency:build-classpath -Dmdep.outputFile=target/bench.classpath
 	java -cp jvm/target/classes:jvm/target/test-classes:$$(cat jvm/target/bench.classpath) org.openjdk.jmh.Main $(BENCH)
 

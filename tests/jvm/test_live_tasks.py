@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -68,10 +67,11 @@ class Application:
         mine = [one for one in self._java.assignment()["instances"] if one["application"] == self.name]
         return {one["id"]: frozenset(one[role]) for one in mine}
 
-    def lags(self) -> dict[tuple[str, str], int | None]:
-        """(instance, task) -> lag."""
+    def copies(self, rack: str) -> dict[str, tuple[str, int | None]]:
+        """Task -> role and lag of the copy that the instance has."""
         answer = self._java.lags(self.name)
-        return {(one["id"], task["task"]): task["lag"] for one in answer["instances"] for task in one["tasks"]}
+        (mine,) = (one for one in answer["instances"] if one["id"] == self.instance(rack))
+        return {task["task"]: (task["role"], task["lag"]) for task in mine["tasks"]}
 
     def stored(self) -> int:
         """Records in changelogs of active tasks."""
@@ -190,22 +190,28 @@ def test_a_slow_instance_gets_its_tasks_two_by_two_when_it_has_caught_up(jar: Pa
         slow.join("b")
         eventually(lambda: slow.settled("a", "b"), f"{slow.tasks()}", 60)
         eventually(lambda: slow.stored() == 2 * RECORDS * PARTITIONS, "the stores are not filled", 60)
-        before, newcomer = slow.tasks(), slow.instance("c")
+        before = slow.tasks()
         slow.join("c", restores_per_s=8)
-        seen: list[dict[str, Any]] = []
+        seen: list[dict[str, tuple[str, int | None]]] = []
         until = time.monotonic() + 10 * PROBING_S
         while not slow.settled("a", "b", "c"):
             assert time.monotonic() < until, seen[-1:]
-            lags = {task: lag for (instance, task), lag in slow.lags().items() if instance == newcomer}
-            seen.append({"active": slow.tasks()[newcomer], "standby": slow.tasks("standby")[newcomer], "lags": lags})
+            seen.append(slow.copies("c"))
             time.sleep(0.5)
         after = slow.tasks()
         assert local(after) == TASKS
         assert moved(before, after) <= TASKS // 3 + 1
-        assert max(len(each["standby"]) for each in seen) == WARMUPS
-        assert len({len(each["active"]) for each in seen}) > 1, "all moved at once"
-        for task in after[newcomer]:
-            warm = [each["lags"].get(task) for each in seen if task in each["standby"]]
-            known = [lag for lag in warm if lag is not None]
+        # Until its former process has given a task back, Streams keeps the copy that has caught up as a standby.
+        warming = [
+            sum(role == "standby" and (lag is None or lag > ACCEPTABLE) for role, lag in copies.values())
+            for copies in seen
+        ]
+        assert max(warming) == WARMUPS
+        assert len({sum(role == "active" for role, _ in copies.values()) for copies in seen}) > 1, "all moved at once"
+        for task in after[slow.instance("c")]:
+            lags = [copies[task][1] for copies in seen if copies.get(task, ("none",))[0] == "standby"]
+            known = [lag for lag in lags if lag is not None]
             assert known, f"{task} never warmed up"
-            assert known[0] > ACCEPTABLE >= known[-1], f"{task} moved with a lag of {known[-1]}"
+            assert known[-1] <= ACCEPTABLE, f"{task} moved with a lag of {known[-1]}"
+            # The other store is restored sooner than one can look.
+            assert known[0] > ACCEPTABLE or not task.startswith("0_"), f"{task} began with a lag of {known[0]}"

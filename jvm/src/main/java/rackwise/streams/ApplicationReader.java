@@ -21,7 +21,7 @@ import org.apache.kafka.streams.processor.assignment.TaskTopicPartition;
 /** Reads what Streams knows about an application into an {@link ApplicationModel}. */
 final class ApplicationReader {
 
-    /** Pairs of a task and a process; the lags of as many take 80 MB. */
+    /** Pairs of a task and a process; the roles of as many take 10 MB. */
     static final long MOST_PAIRS = 10_000_000;
     private static final int CONTESTED = -2;
 
@@ -175,19 +175,41 @@ final class ApplicationReader {
         row[row.length - 1]++;
     }
 
+    /**
+     * Reads the lags of copies, and of each task one lag where there is no copy: it is the same on all such processes.
+     * A million pairs of a task and a process are too many to be asked for.
+     */
     private CopyLags lags(boolean[] stateful, int[][] holders) {
-        long[][] lags = new long[ids.length][];
-        for (int process = 0; process < states.length; process++) {
-            // Asked for all at once: a task without a changelog has no lag, and asking for it by name throws.
-            Map<TaskId, Long> sums = states[process].statefulTasksToLagSums();
-            for (int task = 0; task < ids.length; task++) {
-                if (stateful[task]) {
-                    lags[task] = lags[task] == null ? new long[states.length] : lags[task];
-                    boolean copy = Arrays.binarySearch(holders[task], process) >= 0;
-                    lags[task][process] = CopyLags.of(sums.get(ids[task]), copy);
+        long[][] held = new long[ids.length][];
+        long[] elsewhere = new long[ids.length];
+        for (int task = 0; task < ids.length; task++) {
+            if (stateful[task]) {
+                held[task] = new long[holders[task].length];
+                for (int each = 0; each < held[task].length; each++) {
+                    held[task][each] = CopyLags.of(lag(task, holders[task][each]), true);
                 }
+                elsewhere[task] = CopyLags.of(lag(task, without(holders[task])), false);
             }
         }
-        return new CopyLags(settings.acceptableLag(), lags);
+        return new CopyLags(settings.acceptableLag(), states.length, holders, held, elsewhere);
+    }
+
+    /** Returns the first process that is not one of these, or -1. */
+    private int without(int[] holders) {
+        for (int process = 0; process < states.length; process++) {
+            if (process == holders.length || holders[process] != process) {
+                return process;
+            }
+        }
+        return -1;
+    }
+
+    /** Returns Kafka's lag, or null where it has none. */
+    private Long lag(int task, int process) {
+        try {
+            return process < 0 ? null : states[process].lagFor(ids[task]);
+        } catch (IllegalStateException unknown) {
+            return null;
+        }
     }
 }

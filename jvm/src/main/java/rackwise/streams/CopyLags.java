@@ -1,5 +1,7 @@
 package rackwise.streams;
 
+import java.util.Arrays;
+
 /**
  * How far the copies of each task's state are behind, by process. A lag that is not known is never acceptable.
  *
@@ -18,12 +20,19 @@ final class CopyLags {
     private static final long LATEST_OFFSET = -2;
 
     private final long acceptable;
-    /** Task to process to lag in offsets; null for a task without state. */
-    private final long[][] lag;
+    private final int processes;
+    /** Task to the processes with a copy, ascending, and to their lags; null for a task without state. */
+    private final int[][] holders;
+    private final long[][] held;
+    /** Task to the lag of a process without a copy. */
+    private final long[] elsewhere;
 
-    CopyLags(long acceptable, long[][] lag) {
+    CopyLags(long acceptable, int processes, int[][] holders, long[][] held, long[] elsewhere) {
         this.acceptable = acceptable;
-        this.lag = lag;
+        this.processes = processes;
+        this.holders = holders;
+        this.held = held;
+        this.elsewhere = elsewhere;
     }
 
     /** Returns a lag of this order from Kafka's; null means that Kafka gives none. */
@@ -36,10 +45,11 @@ final class CopyLags {
 
     /** Returns whether the task can start on the process at once. */
     boolean caughtUp(int task, int process) {
-        if (lag[task] == null || acceptable == Long.MAX_VALUE) {
+        if (held[task] == null || acceptable == Long.MAX_VALUE) {
             return true;
         }
-        return lag[task][process] <= acceptable && lag[task][process] < UNKNOWN_COPY;
+        long lag = lag(task, process);
+        return lag <= acceptable && lag < UNKNOWN_COPY;
     }
 
     /** Returns whether a process other than this one can start the task sooner. */
@@ -47,7 +57,7 @@ final class CopyLags {
         if (caughtUp(task, process)) {
             return false;
         }
-        for (int other = 0; other < lag[task].length; other++) {
+        for (int other = 0; other < processes; other++) {
             if (sooner(task, other, process)) {
                 return true;
             }
@@ -60,10 +70,15 @@ final class CopyLags {
         if (caughtUp(task, process)) {
             return true;
         }
-        return lag[task][than] != UNKNOWN_COPY && lag[task][process] < lag[task][than];
+        long later = lag(task, than);
+        return later != UNKNOWN_COPY && lag(task, process) < later;
     }
 
     long lag(int task, int process) {
-        return lag[task] == null ? 0 : lag[task][process];
+        if (held[task] == null) {
+            return 0;
+        }
+        int place = Arrays.binarySearch(holders[task], process);
+        return place < 0 ? elsewhere[task] : held[task][place];
     }
 }

@@ -24,20 +24,26 @@ final class TaskAnswer {
 
     /** Returns the answer of a plan; where it is unfinished the first process asks for a rebalance at that time. */
     static TaskAssignment of(ApplicationModel model, WarmupPlan plan, long nowMs) {
-        List<KafkaStreamsAssignment> answer = new ArrayList<>();
+        List<Set<AssignedTask>> given = new ArrayList<>();
         for (int process = 0; process < model.processes().count(); process++) {
-            Set<AssignedTask> given = new HashSet<>();
-            for (int task = 0; task < plan.role.length; task++) {
-                if (plan.role[task][process] != WarmupPlan.NONE) {
-                    boolean active = plan.role[task][process] == WarmupPlan.ACTIVE;
-                    AssignedTask.Type type = active ? AssignedTask.Type.ACTIVE : AssignedTask.Type.STANDBY;
-                    given.add(new AssignedTask(model.tasks().ids()[task], type));
+            given.add(new HashSet<>());
+        }
+        for (int task = 0; task < plan.role.length; task++) {
+            for (int process = 0; process < given.size(); process++) {
+                byte role = plan.role[task][process];
+                if (role != WarmupPlan.NONE) {
+                    AssignedTask.Type type =
+                        role == WarmupPlan.ACTIVE ? AssignedTask.Type.ACTIVE : AssignedTask.Type.STANDBY;
+                    given.get(process).add(new AssignedTask(model.tasks().ids()[task], type));
                 }
             }
-            KafkaStreamsAssignment mine = KafkaStreamsAssignment.of(model.processes().ids()[process], given);
-            boolean probes = plan.unfinished() && process == 0;
-            Instant due = Instant.ofEpochMilli(nowMs + model.settings().probingIntervalMs());
-            answer.add(probes ? mine.withFollowupRebalance(due) : mine);
+        }
+        Instant due = Instant.ofEpochMilli(nowMs + model.settings().probingIntervalMs());
+        List<KafkaStreamsAssignment> answer = new ArrayList<>();
+        for (int process = 0; process < given.size(); process++) {
+            KafkaStreamsAssignment mine =
+                KafkaStreamsAssignment.of(model.processes().ids()[process], given.get(process));
+            answer.add(plan.unfinished() && process == 0 ? mine.withFollowupRebalance(due) : mine);
         }
         return new TaskAssignment(answer);
     }
