@@ -9,7 +9,6 @@ budget, a person's veto or a throttle debt still needs.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -62,7 +61,7 @@ KEEP_TARGET_BYTES = 16_000_000
 back; those of the newest plan stay in any case."""
 _MOST_BATCH_TARGETS = 500_000
 _BATCHES: IdentityMemo[Batch] = IdentityMemo(_MOST_BATCH_TARGETS)
-_BROKER = re.compile(r"0|[1-9][0-9]{0,9}")
+_LARGEST_BROKER = 2**31 - 1
 
 
 class _BatchRows(NamedTuple):
@@ -80,9 +79,7 @@ def change_writes(change: ReassignmentEntry) -> tuple[JournalWrite, ...]:
     if isinstance(change, Batch):
         return (JournalWrite(_batch_key(change.proposal_id, change.number), change.state.value, _batch_value(change)),)
     if isinstance(change, ThrottleDebt):
-        of, key = change.resource, change.key
-        value = {**to_json(ThrottleDebt, change), "resource": {"kind": of.kind, "name": of.name}}
-        return (JournalWrite(_debt_key(of, key), "debt", value),)
+        return (JournalWrite(_debt_key(change.resource, change.key), "debt", to_json(ThrottleDebt, change)),)
     return (JournalWrite(_debt_key(change.resource, change.key), "paid", None),)
 
 
@@ -228,21 +225,12 @@ def _batch_value(batch: Batch) -> Mapping[str, Any]:
 
 def _debt_in(entry: Entry) -> ThrottleDebt:
     """A throttle of ours: no other setting is ever taken away, whatever an entry names."""
-    parts = {name: _resource_in(part) if name == "resource" else part for name, part in entry.value.items()}
-    debt = from_json(ThrottleDebt, parts)
-    named = debt.resource.name and entry.key == _debt_key(debt.resource, debt.key)
-    if not named or debt.key not in THROTTLE_KEYS:
+    debt = from_json(ThrottleDebt, entry.value)
+    of = debt.resource
+    one = bool(of.topic) if of.broker is None else of.topic is None and 0 <= of.broker <= _LARGEST_BROKER
+    if not one or debt.key not in THROTTLE_KEYS or entry.key != _debt_key(of, debt.key):
         raise UnreadableError(f"the record under {entry.key[:80]!r} is not of a throttle of rackwise")
     return debt
-
-
-def _resource_in(written: Any) -> Any:
-    match written:
-        case {"kind": "broker", "name": str(name)} if _BROKER.fullmatch(name):
-            return {"broker": int(name)}
-        case {"kind": "topic", "name": str(name)}:
-            return {"topic": name}
-    return {} if isinstance(written, dict) else written
 
 
 def _batch_in(entry: Entry) -> Batch:

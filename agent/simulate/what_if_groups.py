@@ -246,7 +246,7 @@ def with_strategy(group: ReaderGroup, limits: Limits, strategy: str) -> tuple[Re
     if group.kind in COORDINATOR_KINDS:
         raise BadInput(
             f"group {group.id} has no strategy to change",
-            why="brokers assign its tasks (KIP-1071) and have one way to do it",
+            why="brokers assign its tasks, and have one way to do it",
             todo="Leave it out.",
         )
     _check_strategy(group, strategy, STRATEGIES)

@@ -1,4 +1,4 @@
-"""Prometheus metrics of the last cycle, computed at each scrape.
+"""Prometheus metrics of the last cycle and of what was last confirmed, computed at each scrape.
 
 Series are bounded: groups and tasks beyond the largest are summed up as ``other``; no label is a member, client or
 process id, and none a topic but in `LAG_METRICS`, which are asked for. A series ends with its subject; an unknown has
@@ -26,11 +26,11 @@ from agent.web.loop_state import LoopState
 from agent.web.money_metrics import (
     MONEY_METRICS,
     OTHER,
-    CycleCosts,
     MetricDescription,
     Sample,
     SampledLooks,
     label,
+    money_samples,
     split_top,
     unique_labels,
 )
@@ -174,7 +174,6 @@ class RackwiseCollector(Collector):
         self._state = state
         self._version = version
         self._caps = caps
-        self._money = CycleCosts()
         self._lags = ConsumerLags(caps.consumer_lag, caps.lags)
         self._looks = SampledLooks(self._of_cycle)
         """Between two looks the samples are the same at each scrape."""
@@ -222,7 +221,7 @@ class RackwiseCollector(Collector):
 
     def _of_cycle(self, cycle: Cycle) -> Mapping[str, Sequence[Sample]]:
         groups, tasks = _groups(cycle, self._caps.groups), _tasks(cycle.snapshot, self._caps.tasks)
-        return {**groups, **tasks, **self._money.samples(cycle, self._caps.groups), **self._lags.samples(cycle)}
+        return {**groups, **tasks, **money_samples(cycle, self._caps.groups), **self._lags.samples(cycle)}
 
 
 def _family(described: MetricDescription, samples: Iterable[Sample]) -> Metric:

@@ -175,28 +175,15 @@ look_costs = _SharedCosts().of
 """`costs_of`, worked out once by snapshot; the last two are kept."""
 
 
-class CycleCosts:
-    """Costs of a cycle, computed once for all scrapes."""
-
-    def __init__(self) -> None:
-        self._of: Cycle | None = None
-        self._samples: Mapping[str, Sequence[Sample]] = {}
-
-    def samples(self, cycle: Cycle, most_groups: int) -> Mapping[str, Sequence[Sample]]:
-        """Metric name -> its samples."""
-        if cycle is not self._of:
-            self._samples = _samples(cycle.snapshot, cycle.limits, most_groups)
-            self._of = cycle
-        return self._samples
-
-
-def _samples(snapshot: Snapshot, limits: Limits, most: int) -> Mapping[str, Sequence[Sample]]:
+def money_samples(cycle: Cycle, most_groups: int) -> Mapping[str, Sequence[Sample]]:
+    """Metric name -> its samples; groups beyond the dearest ``most_groups`` are summed up."""
+    snapshot, limits = cycle.snapshot, cycle.limits
     costs = look_costs(snapshot)
     whole = is_listed(snapshot, ObservationPart.GROUPS)
     return {
         **_paths(snapshot, costs, limits),
-        "rackwise_group_cross_rack_usd_per_day": _by_group(costs, limits, most, whole=whole),
-        "rackwise_group_lag_records": _lags(snapshot, most, whole=whole),
+        "rackwise_group_cross_rack_usd_per_day": _by_group(costs, limits, most_groups, whole=whole),
+        "rackwise_group_lag_records": _lags(snapshot, most_groups, whole=whole),
     }
 
 

@@ -25,8 +25,11 @@ from config.yaml_file import yaml_value
 
 APPROVED = ApprovalRule(name="backtest")
 """Every act that the guard allows is assumed to be approved at once."""
-_READING = frozenset(("rack_locators", "own_prefix", "include_own_topics", "default_group", "groups"))
-_READING_GROUPS = frozenset(("topology", "acceptable_recovery_lag"))
+READ_IN_A_LOOK = (
+    ("rack_locators",), ("topics", "prefix"), ("scope", "include_own_topics"), ("weights", "max_age_ms"),
+    ("default_group",), ("groups",), ("group", "topology"), ("group", "acceptable_recovery_lag"),
+)  # fmt: skip
+"""Limits that the snapshot of a look rests on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +53,8 @@ class BacktestStrategy:
     @property
     def reads_otherwise(self) -> bool:
         """Whether it changes what a look shows, not only what is made of it."""
-        parts = [name.split(".") for name, _ in self.changes]
-        return any(path[0] in _READING or (path[0] == "group" and path[1] in _READING_GROUPS) for path in parts)
+        paths = [_path(tuple(name.split("."))) for name, _ in self.changes]
+        return any(path[: len(read)] == read for path in paths for read in READ_IN_A_LOOK)
 
 
 AS_RECORDED = BacktestStrategy(

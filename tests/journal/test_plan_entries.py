@@ -275,10 +275,10 @@ def test_an_entry_that_cannot_be_read_is_an_error():
 THROTTLE = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, "5", None, "p-1", 1)
 
 
-def written_debt(kind: str, name: str, key: str = LEADER_RATE) -> JournalWrite:
+def written_debt(kind: str, name: str | int, key: str = LEADER_RATE) -> JournalWrite:
     """A throttle's line of the journal."""
     value = {
-        "resource": {"kind": kind, "name": name},
+        "resource": {"broker": None, "topic": None, kind: name},
         "key": key,
         "ours": "5",
         "before": None,
@@ -294,13 +294,14 @@ def written_debt(kind: str, name: str, key: str = LEADER_RATE) -> JournalWrite:
 @pytest.mark.parametrize(
     "foreign",
     [
-        pytest.param(("broker", "1", "log.retention.ms"), id="a setting that is no throttle"),
+        pytest.param(("broker", 1, "log.retention.ms"), id="a setting that is no throttle"),
         pytest.param(("topic", "t", "retention.ms"), id="of a topic"),
         pytest.param(("broker", "", LEADER_RATE), id="the default of all brokers"),
-        pytest.param(("broker", "x", LEADER_RATE), id="a broker without a number"),
-        pytest.param(("broker", "01", LEADER_RATE), id="a number that is not written so"),
-        pytest.param(("broker", "\u0661", LEADER_RATE), id="digits of another alphabet"),
-        pytest.param(("broker", "9" * 400, LEADER_RATE), id="a number that no broker has"),
+        pytest.param(("broker", "1", LEADER_RATE), id="a broker by its number as text"),
+        pytest.param(("broker", -1, LEADER_RATE), id="a negative number"),
+        pytest.param(("broker", True, LEADER_RATE), id="no number"),
+        pytest.param(("broker", 2**31, LEADER_RATE), id="a number that no broker has"),
+        pytest.param(("broker", int("9" * 400), LEADER_RATE), id="a number of 400 digits"),
         pytest.param(("group", "g", LEADER_RATE), id="neither broker nor topic"),
     ],
 )
@@ -310,19 +311,22 @@ def test_what_is_no_throttle_of_a_broker_or_topic_is_unreadable(foreign):
         open_records(told(written_debt(*foreign)))
 
 
-@pytest.mark.parametrize("resource", [{"broker": 1, "topic": None}, {}, {"kind": "broker", "name": 1}, [], "1", None])
+@pytest.mark.parametrize(
+    "resource", [{"broker": 1, "topic": "t"}, {"broker": 0, "topic": "t"}, {"broker": 1, "topic": ""}, {"broker": None},
+                 {}, {"kind": "broker", "name": "1"}, [], "1", None],
+)  # fmt: skip
 def test_a_broker_or_topic_that_is_written_otherwise_is_unreadable(resource):
-    line = written_debt("broker", "1")
+    line = written_debt("broker", 1)
     with pytest.raises(UnreadableError):
         open_records(told(line._replace(value={**line.value, "resource": resource})))
     with pytest.raises(UnreadableError):
         open_records(told(written_debt("topic", "")))
 
 
-def test_a_debt_is_written_with_its_broker_or_topic_as_text_and_sorted_by_that_text():
+def test_a_debt_is_written_with_its_broker_or_topic_and_sorted_by_its_name():
     resources = [ThrottleResource(broker=10), ThrottleResource(broker=9), ThrottleResource(topic="1")]
     debts = [THROTTLE._replace(resource=one) for one in resources]
-    written = [written_debt(*row) for row in (("broker", "10"), ("broker", "9"), ("topic", "1"))]
+    written = [written_debt(*row) for row in (("broker", 10), ("broker", 9), ("topic", "1"))]
     assert [json.dumps(line) for line in lines(*debts)] == [json.dumps(line) for line in written]
     assert throttle_debts(told(*reversed(written))) == tuple(debts)
 

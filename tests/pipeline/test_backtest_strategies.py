@@ -6,7 +6,7 @@ import pytest
 
 from agent.errors import BadInput
 from agent.values.limits import AgentMode, GainLimits, GroupLimits, Limits, TriggerLimits, TriState
-from pipeline.backtest.strategies import BUILT_IN, chosen, limits_under
+from pipeline.backtest.strategies import BUILT_IN, READ_IN_A_LOOK, chosen, limits_under
 
 RECORDED = Limits(
     mode=AgentMode.PROPOSE,
@@ -103,3 +103,24 @@ def test_the_digest_follows_settings_and_not_words() -> None:
     assert patient.digest != changed.digest
     assert patient.changes == worded.changes
     assert len({strategy.digest for strategy in BUILT_IN}) == len(BUILT_IN)
+
+
+@pytest.mark.parametrize(
+    ("change", "otherwise"),
+    [
+        ("weights_max_age_ms=1", True), ("weights.max_age_ms=1", True), ("own_prefix=mine", True),
+        ("topics.prefix=mine", True), ("group.acceptable_recovery_lag=5", True), ("group.max_warmup_replicas=3", False),
+        ("min_gain_share=0.1", False), ("racks.stable_for_ms=5", False),
+    ],
+)  # fmt: skip
+def test_a_limit_that_a_snapshot_rests_on_has_recorded_looks_read_anew(change: str, otherwise: bool) -> None:
+    """By the limit's own name and by that in records: else the recorded snapshot would hide the change."""
+    (strategy,) = chosen("other", changes=[f"other:{change}"])
+    assert strategy.reads_otherwise is otherwise
+
+
+@pytest.mark.parametrize("path", READ_IN_A_LOOK, ids=".".join)
+def test_each_limit_that_a_snapshot_rests_on_is_there(path: tuple[str, ...]) -> None:
+    at: object = {"group": GroupLimits()}.get(path[0], Limits())
+    for name in path[path[0] == "group" :]:
+        at = getattr(at, name)

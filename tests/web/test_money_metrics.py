@@ -12,7 +12,7 @@ from agent.values.cycle import Cycle
 from agent.values.limits import Limits, PriceLimits
 from agent.values.memory import Memory
 from agent.values.snapshot import Snapshot
-from agent.web.money_metrics import CycleCosts, Sample
+from agent.web.money_metrics import Sample, SampledLooks, money_samples
 from tests.builders import an_observation
 from tests.snapshots import Builder, a_cluster, member, tp
 
@@ -31,7 +31,7 @@ def two_groups() -> Builder:
 
 def samples(snapshot: Snapshot, *, limits: Limits | None = None, most: int = 100) -> dict[str, dict[str, float]]:
     cycle = replace(EMPTY, snapshot=snapshot, limits=limits or Limits())
-    found: dict[str, Sequence[Sample]] = dict(CycleCosts().samples(cycle, most))
+    found: dict[str, Sequence[Sample]] = dict(money_samples(cycle, most))
     return {name: {labels[0]: value for labels, value in rows} for name, rows in found.items()}
 
 
@@ -74,12 +74,13 @@ def test_lag_is_what_groups_are_behind_and_unknown_lag_has_no_sample() -> None:
 
 
 def test_a_cycle_is_worked_out_once_however_often_it_is_scraped(monkeypatch: pytest.MonkeyPatch) -> None:
-    money, cycle = CycleCosts(), replace(EMPTY, snapshot=two_groups().snapshot())
-    first = money.samples(cycle, 100)
+    looks = SampledLooks(lambda cycle: money_samples(cycle, 100))
+    cycle = replace(EMPTY, snapshot=two_groups().snapshot())
+    first = looks.of(cycle)
     monkeypatch.setattr("agent.web.money_metrics.look_costs", _never)
-    assert money.samples(cycle, 100) is first
+    assert looks.of(cycle) is first
     with pytest.raises(AssertionError):
-        money.samples(replace(cycle, number=2), 100)
+        looks.of(replace(cycle, number=2))
 
 
 def _never(_: Snapshot) -> Cycle:

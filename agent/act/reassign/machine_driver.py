@@ -1,4 +1,4 @@
-"""Runs the reassignment machine's commands against the cluster, one at a time, in the caller's thread.
+"""Runs the reassignment machine's commands (place, cancel, throttle, elect), one at a time, in the caller's thread.
 
 Invariants: the machine decides; each command is answered before the next begins. An interruption between two commands
 (signal, fence, journal failure) equals a crash there: the journal holds all that is needed to continue.

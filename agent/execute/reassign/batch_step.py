@@ -1,4 +1,4 @@
-"""Next step of the open batch.
+"""Next step of the open batch: record ends, cancel, close, throttle, send, raise a stuck rate once.
 
 Order: record ends; cancel; close; withdraw a batch that was never sent; set the throttle and see it set; send; resend
 what the controller ignored; raise the throttle of a stuck batch once. Invariants: every request directly follows the
