@@ -57,11 +57,12 @@ java: ## the jar and its tests: golden groups, every assignment of tiny ones (KA
 	@mvn -B -q -f jvm/pom.xml $(if $(KAFKA),-P$(KAFKA)) verify
 
 .PHONY: jvm-compare
-jvm-compare: venv ## the plug-in beside the optimum in random groups (GROUPS, default 20,000; SEED, default 1)
+jvm-compare: venv ## the plug-ins beside the optimum (GROUPS, default 20,000; APPLICATIONS, default 1,500; SEED, default 1)
 	$(BIN)/python -m tests.jvm.compare --groups $(or $(GROUPS),20000) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.jvm.compare_tasks --applications $(or $(APPLICATIONS),1500) --seed $(or $(SEED),1)
 
 .PHONY: bench-jvm
-bench-jvm: ## the plug-in beside uniform and range (JMH, about 5 minutes; BENCH="-p partitions=10000": options of JMH)
+bench-jvm: ## the plug-ins beside those of Kafka (JMH, about 10 minutes; BENCH="-p partitions=10000": options of JMH)
 	@mvn -B -q -f jvm/pom.xml -Pbench test-compile dependency:build-classpath -Dmdep.outputFile=target/bench.classpath
 	java -cp jvm/target/classes:jvm/target/test-classes:$$(cat jvm/target/bench.classpath) org.openjdk.jmh.Main $(BENCH)
 

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -55,15 +55,15 @@ class JavaHost:
     """One JVM that hosts any number of Streams instances and Java consumers."""
 
     def __init__(
-        self, bootstrap_servers: str, version: str, *, heap: str = "256m", plugins: tuple[str, ...] = (),
+        self, bootstrap_servers: str, version: str, *, heap: str = "256m", plugins: Sequence[str] = (),
         on_progress: Progress = lambda _line: None,
     ) -> None:  # fmt: skip
         """Compile what is not in the cache, start the JVM and wait until it listens on 127.0.0.1.
 
-        ``plugins`` are jars that it loads beside Kafka's own.
+        `plugins` are paths of jars that it loads beside Kafka's own.
         """
         jars, classes = compiled(version, on_progress)
-        jars = replace(jars, plugins=plugins)
+        jars = replace(jars, plugins=tuple(plugins))
         self._directory = Path(tempfile.mkdtemp(prefix="rackwise-workload-"))
         self._process = self._launch(str(jars.java), f"{classes}:{jars.classpath}", bootstrap_servers, heap)
         try:
