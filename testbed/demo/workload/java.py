@@ -135,6 +135,10 @@ class JavaHost:
         """Java consumer -> when it was given records: epoch milliseconds of its latest polls, oldest first."""
         return cast("dict[str, list[int]]", self._ask("GET", "/reads"))
 
+    def offsets(self) -> dict[str, dict[str, list[tuple[int, int]]]]:
+        """Java consumer -> ``topic-number`` -> runs of offsets that it read, each as first and last."""
+        return cast("dict[str, dict[str, list[tuple[int, int]]]]", self._ask("GET", "/offsets"))
+
     def log(self) -> str:
         """What the JVM has printed: warnings and errors of the Kafka clients."""
         log = self._directory / "jvm.log"
