@@ -292,9 +292,7 @@ def test_the_findings_of_the_recorded_look_are_not_new_after_a_restart(tmp_path:
     assert first.changes.new
     later = replace(WORLD, taken_ms=WORLD.taken_ms + 35_000, monotonic_ms=5_000)
     restored = _restored(path, later)
-    assert restored.sentence == (
-        "restored the memory that went into look 1, 35 s ago, and the findings of that look"
-    )
+    assert restored.sentence == ("restored the memory that went into look 1, 35 s ago, and the findings of that look")
     second = cycle(later, restored.memory)
     assert second.changes.new == ()
     assert {one.id: one.since_ms for one in second.detection.findings} == first.after.first_seen

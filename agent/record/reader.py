@@ -174,8 +174,8 @@ def _number(value: int | None) -> int:
 
 
 # Memory events lie in partition 0, which is read from its end in growing steps until a whole memory is found or the
-# deadline. It is the memory that went *into* the last look recorded in full, with the findings of that look; without one
-# the agent starts empty.
+# deadline. It is the memory that went *into* the last look recorded in full, with the findings of that look; without
+# one the agent starts empty.
 
 MEMORY_PARTITION = 0
 _FIRST_STEP = 500
@@ -234,9 +234,7 @@ def _last_memory(reader: TopicReader, cluster: str) -> tuple[tuple[Memory, int] 
     return None, start <= span.first, left_out
 
 
-def newest_memory(
-    values: Iterable[bytes], cluster: str, left_out: Callable[[str], None]
-) -> tuple[Memory, int] | None:
+def newest_memory(values: Iterable[bytes], cluster: str, left_out: Callable[[str], None]) -> tuple[Memory, int] | None:
     """The last readable memory of that cluster with its look's epoch milliseconds; an unreadable one hides no other."""
     memories = [one for one in from_lines(values, left_out) if one.kind is EventKind.MEMORY and one.cluster == cluster]
     for event in reversed(memories):

@@ -199,7 +199,9 @@ def restored_memory(event: TelemetryEvent) -> Memory:
         return memory
     if not all(is_time(since) for since in data.findings.values()):
         raise UnreadableError("the findings beside the memory have a time that is not one in epoch milliseconds")
-    past = {name: (since, memory.monotonic_ms) for name, since in memory.first_seen.items() if name not in data.findings}
+    past = {
+        name: (since, memory.monotonic_ms) for name, since in memory.first_seen.items() if name not in data.findings
+    }
     gone = {name: span for name, span in memory.gone.items() if name not in data.findings}
     return replace(memory, first_seen=data.findings, gone=gone | past)
 
