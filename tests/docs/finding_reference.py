@@ -107,8 +107,10 @@ REMEDIES: Mapping[str, FindingRemedy] = {
         "The assignor that the advice names; a rebalance alone changes nothing.",
     ),
     "GROUP_KIND_IGNORES_RACKS": FindingRemedy(
-        "The brokers assign this group (KIP-848, KIP-1071), and their assignors do not look at racks.",
-        "`group.protocol=classic` where the gain is worth it, or replicas and leaders near the members.",
+        "The brokers assign this group (KIP-848, KIP-1071), and Kafka's own assignors there do not look at racks.",
+        "Where the gain is worth it `group.protocol=classic`, or for KIP-848 the plug-in for brokers "
+        "(docs/plugin.md), of which `rackwise groups` says what it would bring; or replicas and leaders near the "
+        "members.",
     ),
     "PREDICTION_MISSED": FindingRemedy(
         "The group was assigned otherwise than rackwise predicted.",
