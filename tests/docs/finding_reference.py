@@ -56,7 +56,7 @@ REMEDIES: Mapping[str, FindingRemedy] = {
         "`replica.selector.class` of all brokers, and a restart of each.",
     ),
     "REPLICA_RACKS_CHANGED": FindingRemedy(
-        "The racks of a partition's replicas are others than before.",
+        "The racks of a partition's replicas are others than before; or partitions are new (info).",
         "Nothing, where it was meant. Where replicas share a rack now, that is a finding of its own.",
     ),
     "REPLICAS_SHARE_RACK": FindingRemedy(

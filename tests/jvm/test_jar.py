@@ -1,4 +1,4 @@
-"""The jar holds the assignors alone, and two builds of the same sources are the same bytes."""
+"""The jar holds the assignors alone, two builds are the same bytes, and a consumer loads its assignor by itself."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ HOSTS = {
 COMMON = r"(java|javax|org/slf4j)/.*|"
 ALLOWED = {
     "rackwise/assignor": COMMON + r"(rackwise/assignor|org/apache/kafka/coordinator/group/api/assignor)/.*"
-    r"|org/apache/kafka/common/(Uuid|Configurable|config/ConfigException)",
+    r"|org/apache/kafka/common/(Uuid|Configurable|config/ConfigException|Cluster|Node|PartitionInfo|TopicPartition)"
+    r"|org/apache/kafka/clients/consumer/(ConsumerPartitionAssignor(\$\w+)?|ConsumerGroupMetadata)",
     "rackwise/streams": COMMON
     + r"rackwise/streams/.*|rackwise/assignor/(FlowNetwork(\$Prices)?|LeastCostFlow|ResidualFlow)"
     r"|org/apache/kafka/streams/processor/(TaskId|assignment/(assignors/)?[\w$]+)"
@@ -44,7 +45,7 @@ def classes(jar: Path) -> list[str]:
         return [name.removesuffix(".class") for name in file.namelist() if name.endswith(".class")]
 
 
-def test_two_builds_are_equal_and_hold_classes_of_the_assignor_alone(jars: tuple[Path, Path]) -> None:
+def test_two_builds_are_equal_and_hold_classes_of_the_assignors_alone(jars: tuple[Path, Path]) -> None:
     first, second = jars
     assert first.read_bytes() == second.read_bytes()
     with zipfile.ZipFile(first) as file:
@@ -54,7 +55,7 @@ def test_two_builds_are_equal_and_hold_classes_of_the_assignor_alone(jars: tuple
     assert [name for name in names if not name.startswith(("rackwise/assignor/", "rackwise/streams/"))] == [
         "META-INF/MANIFEST.MF"
     ]
-    assert first.stat().st_size < 60_000 * len(HOSTS), "of each plug-in"
+    assert first.stat().st_size < 60_000 * 3, "of each of three plug-ins"
 
 
 @pytest.mark.parametrize("of", ALLOWED)
@@ -94,3 +95,42 @@ def test_each_plug_in_is_made_without_the_classes_that_the_other_needs(
     command = (str(java()), "-cp", ":".join(map(str, [jars[0], *own])), str(source), name)
     made = subprocess.run(command, capture_output=True, text=True, check=False)
     assert made.stdout == name, made.stderr
+
+
+CONSUMER = """
+import java.util.*;
+import org.apache.kafka.clients.consumer.*;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+class Joining {
+    public static void main(String[] arguments) {
+        Map<String, Object> settings = Map.of("bootstrap.servers", "127.0.0.1:1", "group.id", "g",
+            "group.protocol", "classic", "partition.assignment.strategy", arguments[0]);
+        var bytes = new ByteArrayDeserializer();
+        try (var consumer = new KafkaConsumer<>(settings, bytes, bytes)) {
+            consumer.subscribe(List.of("t"));
+            var assignor = new rackwise.assignor.RackwiseConsumerAssignor();
+            var note = assignor.subscriptionUserData(Set.of("t"));
+            var one = new ConsumerPartitionAssignor.Subscription(List.of("t"), note);
+            var group = new ConsumerPartitionAssignor.GroupSubscription(Map.of("m", one));
+            var cluster = org.apache.kafka.common.Cluster.empty().withPartitions(Map.of(
+                new org.apache.kafka.common.TopicPartition("t", 0),
+                new org.apache.kafka.common.PartitionInfo("t", 0, null, new org.apache.kafka.common.Node[0], null)));
+            System.out.println(assignor.assign(cluster, group).groupAssignment().get("m").partitions());
+        }
+    }
+}
+"""
+
+
+def test_a_consumer_loads_its_assignor_without_the_classes_of_a_broker(jars: tuple[Path, Path], tmp_path: Path) -> None:
+    kafka = [jar for jar in kafka_jars(DEFAULT_VERSION).jars if re.match(r"(kafka-clients|slf4j-api)-\d", jar.name)]
+    assert len(kafka) == 2
+    classpath = ":".join(map(str, (jars[0], *kafka)))
+    source = tmp_path / "Joining.java"
+    source.write_text(CONSUMER, "utf-8")
+    command = (str(java()), "-cp", classpath, str(source), "rackwise.assignor.RackwiseConsumerAssignor")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "[t-0]\n"), done.stderr
+    without = subprocess.run((*command[:-1], "rackwise.assignor.RackwiseAssignor"), capture_output=True, check=False)
+    assert b"NoClassDefFoundError" in without.stderr, "the class path has a broker's classes"

@@ -100,7 +100,7 @@ def _rules(asked: PageRequest, name: str, look: StageEvaluation) -> list[dict[st
 
 
 def _verdicts(asked: PageRequest, name: str) -> list[VerdictShown]:
-    verdicts = asked.finished.verdicts if asked.finished is not None else {}
+    verdicts = asked.agent.verdicts(asked.finished)
     about = [p for p in asked.look.proposals if (p.subject.kind, p.subject.name) == ("group", name)]
     return [_verdict(proposal, verdicts.get(proposal.id)) for proposal in about]
 

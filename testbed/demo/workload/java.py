@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, cast
@@ -63,9 +63,9 @@ class JavaHost:
         `plugins` are paths of jars that it loads beside Kafka's own.
         """
         jars, classes = compiled(version, on_progress)
+        jars = replace(jars, plugins=tuple(plugins))
         self._directory = Path(tempfile.mkdtemp(prefix="rackwise-workload-"))
-        classpath = ":".join([str(classes), jars.classpath, *plugins])
-        self._process = self._launch(str(jars.java), classpath, bootstrap_servers, heap)
+        self._process = self._launch(str(jars.java), f"{classes}:{jars.classpath}", bootstrap_servers, heap)
         try:
             hello = self._hello()
         except WorkloadError:
@@ -134,6 +134,10 @@ class JavaHost:
     def reads(self) -> dict[str, list[int]]:
         """Java consumer -> when it was given records: epoch milliseconds of its latest polls, oldest first."""
         return cast("dict[str, list[int]]", self._ask("GET", "/reads"))
+
+    def offsets(self) -> dict[str, dict[str, list[tuple[int, int]]]]:
+        """Java consumer -> ``topic-number`` -> runs of offsets that it read, each as first and last."""
+        return cast("dict[str, dict[str, list[tuple[int, int]]]]", self._ask("GET", "/offsets"))
 
     def log(self) -> str:
         """What the JVM has printed: warnings and errors of the Kafka clients."""
