@@ -238,7 +238,8 @@ def losses(rows: Sequence[RackDocument], *, every: bool) -> None:
     live = {_plain(row) for row in rows if set(row["brokers"] or ()) - set(row["absent_brokers"] or ())} | {UNKNOWN}
     for row in rows if every else rows[:MOST_LOSSES]:
         if row["known_from"]:
-            emit_text(f"{_rack(row)} is known from: {shown(row['known_from'])}")
+            sources = ", ".join(f"{source} ({number})" for source, number in row["known_from"].items())
+            emit_text(f"{_rack(row)} is known from {sources}")
         if row["losing_it"] is not None:
             emit_text(f"losing {row['rack']}: {row['losing_it']}")
         if row["brokers"] and row["brokers"] == row["absent_brokers"] and _plain(row) not in live:
