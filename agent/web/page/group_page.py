@@ -11,6 +11,7 @@ from starlette.responses import Response
 from agent.documents.comparison import columns_row, prediction_of
 from agent.documents.explanation import explained_rows, needs_journal
 from agent.documents.views import group as group_document
+from agent.explain.explain import label
 from agent.money.traffic import bytes_between, usd_between
 from agent.plan.gain_thresholds import group_comparison
 from agent.plan.new_partitions import unknown_group
@@ -235,6 +236,10 @@ def _assignments_table(tiles: GroupTiles) -> TableSource:
     )
 
 
+def _rule_cell(row: TableRow) -> TableCell:
+    return TableCell(label(row["rule"]), tone="name")
+
+
 def _rules_table(rows: Sequence[Any]) -> TableSource:
     return TableSource(
         key="rules",
@@ -246,7 +251,7 @@ def _rules_table(rows: Sequence[Any]) -> TableSource:
                 "answer", "Answer", lambda row: TableCell(rendered("answer.html", answer=row["answer"])),
                 lambda row: row["answer"],
             ),
-            _text("rule", "Rule", "name"),
+            TableColumn("rule", "Rule", _rule_cell, lambda row: row["rule"]),
             _text("sentence", "Why", "wide"),
             _text("about", "About", "code"),
         ),
