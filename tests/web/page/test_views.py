@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -281,6 +282,27 @@ def test_rules_of_a_group_have_names_in_words_and_no_fault_where_there_is_none()
     for raw in ("why_not_weights", " who ", " count ", "subjects in all"):
         assert raw not in f"{words(fraud)} {legacy}", raw
     assert "3 in all" in legacy
+
+
+def test_the_overview_counts_findings_and_proposals_with_their_nouns() -> None:
+    look = WORLDS["sick"]()
+    warnings = sum(one.severity.value == "warning" for one in look.detection.findings)
+    assert f"1 critical finding ◆ {warnings} warnings" in words(page("sick", "/"))
+    unpriced = tuple(
+        one._replace(predicted=replace(one.predicted, usd_per_day_before=None, usd_per_day_after=None))
+        for one in look.proposals
+    )
+    text = words(read(page_client(look._replace(proposals=unpriced)).get("/").text))
+    assert "rebalances" in text or "1 rebalance" in text
+    assert "setting" in text
+    assert "reassignment" in text
+
+
+def test_tables_of_racks_and_groups_stack_on_a_phone_and_count_rows() -> None:
+    racks_page, groups_page = page("unknown", "/racks"), page("sick", "/groups")
+    for document, key in ((racks_page, "racks"), (groups_page, "main")):
+        assert document.find(f".//div[@id='table-{key}']//table").get("class") == "stacks"
+    assert words(racks_page.find(".//div[@id='table-racks']//p")).endswith(("row", "rows"))
 
 
 def test_every_table_has_its_csv_and_json() -> None:
