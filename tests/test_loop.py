@@ -11,10 +11,12 @@ import pytest
 from agent.loop import CycleStages, NoopExecutor, act, run_cycle
 from agent.propose.codec import proposal_to_bytes
 from agent.record.files import read_events
+from agent.record.reader import RestoredMemory, newest_memory, restored_from
 from agent.record.recorder import CycleRecorder, RecordPlan
 from agent.simulate.evaluation import recorded_looks, replay, replay_look
 from agent.telemetry.events import from_lines, to_lines
 from agent.telemetry.looks import observation_to_events
+from agent.values.clock import ClockReading
 from agent.values.cycle import MOST_LOGGED, Cycle, finding_news, sentence
 from agent.values.finding import FindingSeverity
 from agent.values.journal import JournalState
@@ -281,6 +283,30 @@ def test_a_recorded_file_gives_byte_same_proposals(tmp_path: Path) -> None:
         assert len(done.proposals) > 0
         assert list(map(proposal_to_bytes, again.proposals)) == list(map(proposal_to_bytes, done.proposals))
         assert again.detection == done.detection
+
+
+def test_the_findings_of_the_recorded_look_are_not_new_after_a_restart(tmp_path: Path) -> None:
+    path = tmp_path / "telemetry.jsonl"
+    first = cycle()
+    CycleRecorder(RecordPlan(file=path), {}).record(first)
+    assert first.changes.new
+    later = replace(WORLD, taken_ms=WORLD.taken_ms + 35_000, monotonic_ms=5_000)
+    restored = _restored(path, later)
+    assert restored.sentence == ("restored the memory that went into look 1, 35 s ago, and the findings of that look")
+    second = cycle(later, restored.memory)
+    assert second.changes.new == ()
+    assert {one.id: one.since_ms for one in second.detection.findings} == first.after.first_seen
+    assert "new" not in sentence(second)
+    # ... and one that ended with the recorded look keeps its age if it comes back soon.
+    CycleRecorder(RecordPlan(file=path), {}).record(replace(second, after=replace(second.after, first_seen={})))
+    latest = replace(later, taken_ms=later.taken_ms + 35_000, monotonic_ms=9_000)
+    assert set(_restored(path, latest).memory.gone) == set(first.after.first_seen)
+
+
+def _restored(path: Path, observation: Observation) -> RestoredMemory:
+    found = newest_memory(path.read_bytes().splitlines(), observation.cluster_id, lambda _: None)
+    assert found is not None
+    return restored_from(*found, ClockReading(observation.taken_ms, observation.monotonic_ms))
 
 
 def test_replay_takes_the_events_of_one_look() -> None:

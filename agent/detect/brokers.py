@@ -269,12 +269,8 @@ def _wait(absence: BrokerAbsence, absent_for_ms: int) -> list[str]:
     return []
 
 
-_BECAUSE = {
-    ChangeCause.REASSIGNED: "because they were reassigned by another tool than rackwise",
-    ChangeCause.NEW_PARTITIONS: "because they were added",
-    ChangeCause.CREATED_BLIND: "because the topic was created without regard to racks",
-    ChangeCause.RECREATED: "because the topic was deleted and created again",
-}
+_ADDED = frozenset((ChangeCause.NEW_PARTITIONS, ChangeCause.CREATED_BLIND))
+"""Causes of which no replica was anywhere before; replicas that share a rack are a finding of their own."""
 
 
 def move_findings(view: DetectContext) -> list[Finding]:
@@ -334,8 +330,7 @@ def _changed(topic: str, change: RackChange, view: DetectContext) -> Finding:
     return Finding(
         reason=FindingReason.REPLICA_RACKS_CHANGED,
         subject=SubjectId("topic", topic),
-        sentence=f"the replica racks of {counted(change.partitions, 'partition')} of {topic} changed, "
-        f"{_BECAUSE[change.cause]}: {_went(example, rack_of)}{shares}",
+        sentence=f"{_what_changed(topic, change)}: {_went(example, rack_of)}{shares}",
         evidence=(
             ("cause", str(change.cause)),
             ("partitions", change.partitions),
@@ -343,10 +338,24 @@ def _changed(topic: str, change: RackChange, view: DetectContext) -> Finding:
             ("shares a rack", shares_rack),
             *since,
         ),
-        severity=FindingSeverity.WARNING if shares_rack else FindingSeverity.INFO,
+        severity=FindingSeverity.WARNING if shares_rack and change.cause not in _ADDED else FindingSeverity.INFO,
         since_ms=change.at_ms,
         detail=change.cause.name.lower(),
     )
+
+
+def _what_changed(topic: str, change: RackChange) -> str:
+    partitions = counted(change.partitions, "partition")
+    match change.cause:
+        case ChangeCause.NEW_PARTITIONS:
+            return f"{counted(change.partitions, 'partition was', 'partitions were')} added to {topic}"
+        case ChangeCause.CREATED_BLIND:
+            return f"{topic} was created without regard to racks in {partitions}"
+        case ChangeCause.RECREATED:
+            return f"{topic} was deleted and created again, with {partitions} in other racks than before"
+        case _:
+            by = "because they were reassigned by another tool than rackwise"
+            return f"the replica racks of {partitions} of {topic} changed, {by}"
 
 
 def _shares_rack(topic: str, change: RackChange, view: DetectContext) -> bool:

@@ -26,7 +26,7 @@ from confluent_kafka.admin import AdminClient
 
 from agent.record.librdkafka import MISSING, client_settings, error_text, reader_config
 from agent.telemetry.events import EventKind, from_lines
-from agent.telemetry.looks import memory_of
+from agent.telemetry.looks import restored_memory
 from agent.values.clock import ClockReading
 from agent.values.memory import Memory, after_restart
 from agent.values.number_format import lasted
@@ -174,7 +174,8 @@ def _number(value: int | None) -> int:
 
 
 # Memory events lie in partition 0, which is read from its end in growing steps until a whole memory is found or the
-# deadline. It is the memory that went *into* the last look recorded in full; without one the agent starts empty.
+# deadline. It is the memory that went *into* the last look recorded in full, with the findings of that look; without
+# one the agent starts empty.
 
 MEMORY_PARTITION = 0
 _FIRST_STEP = 500
@@ -205,13 +206,17 @@ def restore(
         if left_out:
             why = f"{why}; {len(left_out)} of its records could not be read: {left_out[-1]}"
         return RestoredMemory(Memory(), f"no memory was restored: {why}", found=False)
-    memory = after_restart(found, now.wall_ms, now.monotonic_ms)
-    return RestoredMemory(
-        memory, f"restored the memory of look {found.cycle}, {lasted(now.wall_ms - found.taken_ms)} ago", found=True
-    )
+    return restored_from(*found, now)
 
 
-def _last_memory(reader: TopicReader, cluster: str) -> tuple[Memory | None, bool, list[str]]:
+def restored_from(memory: Memory, look_ms: int, now: ClockReading) -> RestoredMemory:
+    """The memory that went into the look of that epoch millisecond, on this process's clock."""
+    ago = lasted(now.wall_ms - look_ms)
+    sentence = f"restored the memory that went into look {memory.cycle + 1}, {ago} ago, and the findings of that look"
+    return RestoredMemory(after_restart(memory, now.wall_ms, now.monotonic_ms), sentence, found=True)
+
+
+def _last_memory(reader: TopicReader, cluster: str) -> tuple[tuple[Memory, int] | None, bool, list[str]]:
     """The newest memory of that cluster, whether the whole partition was read, and why records were unreadable."""
     left_out: list[str] = []
     span = next((span for span in reader.spans() if span.partition == MEMORY_PARTITION), None)
@@ -229,12 +234,12 @@ def _last_memory(reader: TopicReader, cluster: str) -> tuple[Memory | None, bool
     return None, start <= span.first, left_out
 
 
-def newest_memory(values: Iterable[bytes], cluster: str, left_out: Callable[[str], None]) -> Memory | None:
-    """The last readable memory of that cluster; an unreadable one is reported, and hides no older one."""
+def newest_memory(values: Iterable[bytes], cluster: str, left_out: Callable[[str], None]) -> tuple[Memory, int] | None:
+    """The last readable memory of that cluster with its look's epoch milliseconds; an unreadable one hides no other."""
     memories = [one for one in from_lines(values, left_out) if one.kind is EventKind.MEMORY and one.cluster == cluster]
     for event in reversed(memories):
         try:
-            return memory_of(event)
+            return restored_memory(event), event.taken_ms
         except UnreadableError as error:
             left_out(str(error))
     return None

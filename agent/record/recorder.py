@@ -195,7 +195,11 @@ def _lines(cycle: Cycle, agent: AgentIdentity, *, full: bool) -> Iterator[_Line]
     """The look's events where it is written in full, then the derived ones; one event in memory at a time."""
     number = 0
     if full:
-        for event in observation_to_events(cycle.observation, cycle.before, cycle.limits, look=cycle.look):
+        findings = cycle.after.first_seen
+        events = observation_to_events(
+            cycle.observation, cycle.before, cycle.limits, look=cycle.look, findings=findings
+        )
+        for event in events:
             number += 1
             yield from _written(event)
     for event in derived_events(cycle, number, full=full, agent=agent):

@@ -190,9 +190,11 @@ class LimitsData(NamedTuple):
 
 
 class MemoryData(NamedTuple):
-    """The memory that went into the look, as its own codec writes it."""
+    """The memory that went into the look, as its own codec writes it; and the findings of the look."""
 
     text: str
+    findings: Mapping[str, int] | None = None
+    """Id of each finding of the look -> epoch milliseconds; None in a record of an older rackwise."""
 
 
 class FragmentData(NamedTuple):

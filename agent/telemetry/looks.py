@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import reduce
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -125,11 +125,19 @@ class _Row(NamedTuple):
 
 
 def observation_to_events(
-    observation: Observation, memory: Memory, limits: Limits, *, look: str
+    observation: Observation,
+    memory: Memory,
+    limits: Limits,
+    *,
+    look: str,
+    findings: Mapping[str, int] | None = None,
 ) -> Iterator[TelemetryEvent]:
-    """Every event that rebuilds the look, in order; the last has their number."""
+    """Every event that rebuilds the look, in order; the last has their number.
+
+    ``findings``: id -> epoch milliseconds, of this look; they rebuild nothing, and are for `restored_memory`.
+    """
     n = 0
-    for row in _rows(observation, memory, limits):
+    for row in _rows(observation, memory, limits, findings):
         yield _event(row, observation, look, n)
         n += 1
     yield _event(_look_row(observation, n + 1), observation, look, n)
@@ -178,6 +186,26 @@ def memory_of(event: TelemetryEvent) -> Memory:
     return _read_memory(from_json(MemoryData, event.data))
 
 
+def restored_memory(event: TelemetryEvent) -> Memory:
+    """The same with the findings of that look, so that none of them is new in the next one. Raises UnreadableError.
+
+    Where the look began without a memory, its time is that of the look: a time of 0 would be 1970.
+    """
+    data = from_json(MemoryData, event.data)
+    memory = _read_memory(data)
+    if not memory.cycle:
+        memory = replace(memory, taken_ms=event.taken_ms)
+    if data.findings is None:
+        return memory
+    if not all(is_time(since) for since in data.findings.values()):
+        raise UnreadableError("the findings beside the memory have a time that is not one in epoch milliseconds")
+    past = {
+        name: (since, memory.monotonic_ms) for name, since in memory.first_seen.items() if name not in data.findings
+    }
+    gone = {name: span for name, span in memory.gone.items() if name not in data.findings}
+    return replace(memory, first_seen=data.findings, gone=gone | past)
+
+
 def limits_data(limits: Limits) -> LimitsData:
     """The limits as their event has them; the digest is sixteen hex digits that change when any limit changes."""
     record = limits_to_record(limits)
@@ -207,10 +235,12 @@ def _look_row(observation: Observation, events: int) -> _Row:
 _KIND_OF_GROUP = {shape: kind for kind, shape in GROUP_SHAPES.items()}
 
 
-def _rows(observation: Observation, memory: Memory, limits: Limits) -> Iterator[_Row]:
+def _rows(
+    observation: Observation, memory: Memory, limits: Limits, findings: Mapping[str, int] | None
+) -> Iterator[_Row]:
     cluster = f"cluster/{observation.cluster_id}"
     yield _Row(EventKind.LIMITS, cluster, limits_data(limits))
-    yield _Row(EventKind.MEMORY, cluster, MemoryData(memory_to_json(memory)))
+    yield _Row(EventKind.MEMORY, cluster, MemoryData(memory_to_json(memory), findings))
     yield _Row(EventKind.GAPS, cluster, GapsData(observation.gaps))
     yield _Row(EventKind.REASSIGNMENTS, cluster, ReassignmentsData(observation.reassignments))
     yield _Row(EventKind.APPLICATION_LAGS, cluster, ApplicationLagsData(observation.application_lags))

@@ -90,6 +90,36 @@ def test_replica_racks_changed(change: Prepare, found: dict[str, str], restarted
     assert {str(finding.subject): dict(finding.evidence)["cause"] for finding in changed} == found
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        pytest.param(
+            lambda a: a.topic("blind", (1, 4), (4, 1)),
+            "blind was created without regard to racks in 2 partitions: blind-0 is on 1 (a), 4 (a), "
+            "and replicas share a rack now while another is free",
+            id="created blind",
+        ),
+        pytest.param(
+            lambda a: a.topic("orders", (1, 2, 3), (2, 3, 1), (1, 4, 2)),
+            "1 partition was added to orders: orders-2 is on 1 (a), 4 (a), 2 (b), "
+            "and replicas share a rack now while another is free",
+            id="added",
+        ),
+    ],
+)
+def test_partitions_that_are_new_have_not_changed_and_what_they_lack_is_a_finding_of_its_own(
+    change: Prepare, said: str
+) -> None:
+    answers = a_cluster()
+    run = Run().look(answers.at(0))
+    change(answers)
+    run.look(answers.at(10))
+    (new,) = run.of(Reason.REPLICA_RACKS_CHANGED)
+    assert (new.sentence, new.severity) == (said, FindingSeverity.INFO)
+    (crowded,) = run.of(Reason.REPLICAS_SHARE_RACK)
+    assert crowded.severity is FindingSeverity.WARNING
+
+
 def test_the_first_look_finds_no_change() -> None:
     assert not Run().look(a_cluster().topic("blind", (1, 4)).at(0)).of(Reason.REPLICA_RACKS_CHANGED)
 

@@ -68,6 +68,8 @@ UNUSABLE = [
     pytest.param(memory(data={"text": "{}"}), id="an empty memory"),
     pytest.param(memory(data={"text": '{"v":1}'}), id="a memory without fields"),
     pytest.param(memory(data={"text": "[" * 100_000}), id="a memory without depth"),
+    pytest.param(memory(data={**json.loads(MEMORY)["data"], "findings": ["f"]}), id="findings that are a list"),
+    pytest.param(memory(data={**json.loads(MEMORY)["data"], "findings": {"f": 2**62}}), id="a finding of no date"),
 ]
 
 
@@ -76,7 +78,7 @@ def test_the_memory_before_a_junk_record_is_restored(junk: bytes) -> None:
     left_out: list[str] = []
     found = newest_memory([MEMORY, junk], SMALL.cluster_id, left_out.append)
     assert found is not None
-    assert found.cycle == 7
+    assert found[0].cycle == 7
     assert len(left_out) == 1
     assert len(left_out[0]) < 500
 
