@@ -31,7 +31,9 @@ MEANS: Mapping[str, str] = {
     "RACK_SPELLING": "One rack seems to be written in several ways.",
     "RACK_LOCATORS_DISAGREE": "Two rack locators give one broker or member different racks.",
     "SELECTOR_NOT_RACK_AWARE": "Brokers let consumers read from leaders only.",
-    "REPLICA_RACKS_CHANGED": "The racks of a partition's replicas are others than before; or partitions are new (info).",
+    "REPLICA_RACKS_CHANGED": (
+        "The racks of a partition's replicas are others than before; or partitions are new (info)."
+    ),
     "REPLICAS_SHARE_RACK": "Replicas of a partition share a rack while another rack is free.",
     "UNDER_MIN_ISR": "A partition refuses writes with `acks=all`, or has no leader.",
     "AT_MIN_ISR": "One in-sync replica less, and writes with `acks=all` stop.",
