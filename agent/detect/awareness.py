@@ -284,9 +284,10 @@ def _streams_causes(
     if len(group.metadata_versions) > 1:
         versions = f"its members' metadata has versions {listed(group.metadata_versions)}"
         yield _Cause(RackBlindCause.MIXED_VERSIONS, versions)
-    yield from _topic_causes(reading.topics, reading.facts, view)
+    topics, facts = reading.topics, reading.facts
     if settings.num_standby_replicas:
-        yield from _topic_causes(reading.changelogs, reading.changelog_facts, view)
+        topics, facts = (*topics, *reading.changelogs), (*facts, *reading.changelog_facts)
+    yield from _topic_causes(topics, facts, view)
 
 
 def _topic_causes(topics: Sequence[str], facts: Sequence[TopicFacts | None], view: DetectContext) -> Iterable[_Cause]:
@@ -295,15 +296,15 @@ def _topic_causes(topics: Sequence[str], facts: Sequence[TopicFacts | None], vie
         yield _Cause(RackBlindCause.TOPIC_HIDDEN, f"{listed(hidden)} cannot be described")
     rackless = {broker: name for name, known in zip(topics, facts, strict=True) if known for broker in known.rackless}
     alive = {broker.id for broker in view.broker_racks.brokers if broker.alive}
-    for broker in sorted(rackless):
-        if broker in alive:
-            sentence = f"broker {broker}, with replicas of {rackless[broker]}, has no broker.rack"
-            yield _Cause(RackBlindCause.BROKER_RACK, sentence)
-        elif view.broker_racks.complete:
-            sentence = (
-                f"broker {broker}, with replicas of {rackless[broker]}, is absent, and clients do not know its rack"
-            )
-            yield _Cause(RackBlindCause.BROKER_ABSENT, sentence)
+    for broker in sorted(rackless.keys() & alive):
+        sentence = f"broker {broker}, with replicas of {rackless[broker]}, has no broker.rack"
+        yield _Cause(RackBlindCause.BROKER_RACK, sentence)
+    away = sorted(rackless.keys() - alive) if view.broker_racks.complete else []
+    if away:
+        verb, racks = ("is", "its rack") if len(away) == 1 else ("are", "their racks")
+        of = listed(sorted({rackless[broker] for broker in away}))
+        sentence = f"{named('broker', away)}, with replicas of {of}, {verb} absent, and clients do not know {racks}"
+        yield _Cause(RackBlindCause.BROKER_ABSENT, sentence)
 
 
 def _off(group: ReaderGroup, causes: Sequence[_Cause], assessment: Assessment, view: DetectContext) -> Finding:

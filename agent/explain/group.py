@@ -202,7 +202,7 @@ def _rebalance_rules(
             yes_or_no(not static),
             f"{static:,} of {counted(len(group.members), 'member')} have a group.instance.id",
         ),
-        ExplainedRule(about, "keeps partitions in a rebalance", yes_or_no(cooperative), _protocol(group)),
+        ExplainedRule(about, "keeps partitions in a rebalance", _if_shown(group, holds=cooperative), _protocol(group)),
         _looks_at_racks(about, group, context),
         _racks_known(about, group),
     ]
@@ -219,6 +219,11 @@ def _rebalance_rules(
     if assessment is not None and assessment.why_not is None:
         rows += _gain(about, group, assessment, context)
     return rows
+
+
+def _if_shown(group: ReaderGroup, *, holds: bool) -> RuleAnswer:
+    """Of a rule about the assignor: unknown where the group shows none, as during a rebalance."""
+    return RuleAnswer.UNKNOWN if group.assignor is None else yes_or_no(holds)
 
 
 def _protocol(group: ReaderGroup) -> str:
@@ -249,10 +254,14 @@ def _looks_at_racks(about: str, group: ReaderGroup, context: PlanContext) -> Exp
     verb = "looks" if looks else "is not known to look" if group.kind is GroupKind.CLASSIC_CONSUMER else "does not look"
     verb = "does not look" if group.assignor in RACK_BLIND_ASSIGNORS else verb
     sentence = f"assignor {group.assignor} {verb} at racks" if group.assignor else "the group shows no assignor"
-    return ExplainedRule(about, rule, yes_or_no(looks), sentence)
+    return ExplainedRule(about, rule, _if_shown(group, holds=looks), sentence)
 
 
 def _racks_known(about: str, group: ReaderGroup) -> ExplainedRule:
+    if group.hidden:
+        members = counted(len(group.members), "member")
+        sentence = f"the racks of {members} are not shown while the group is {group.state}"
+        return ExplainedRule(about, "racks known", RuleAnswer.UNKNOWN, sentence)
     known = sum(reader.rack.state is RackState.KNOWN for reader in group.readers)
     sending = sum(reader.rack.state is RackState.KNOWN and not reader.rack.silent for reader in group.readers)
     consumers = isinstance(group, ConsumerGroup)

@@ -126,7 +126,7 @@ def _why_not(group: ReaderGroup, assessment: Assessment, context: PlanContext, *
     if context.limits.excludes_group(group.id):
         return Unplanned.EXCLUDED
     if any(copy.role is TaskRole.WARMUP for copy in context.snapshot.copies.get(group.id, ())):
-        return Unplanned.UNSTABLE  # the gap is that of a scale-out which is still on its way
+        return Unplanned.WARMING_UP  # the gap is that of a scale-out which is still on its way
     if not optimum_worth(assessment, context.limits):
         return Unplanned.BELOW_THRESHOLD
     return None

@@ -356,7 +356,7 @@ def _worth_in_bytes(
     limits: Limits,
 ) -> str:
     """By weights of the pipeline; ``saved`` by the group's own assignor, None where it is not predicted."""
-    total, best = f"{sized(weighing.total)}/s", f"the optimum would make {sized(weighing.gained)}/s"
+    total, best = f"{sized(weighing.total)}/s", f"the optimum would make {sized(weighing.gained)}/s more"
     if not weighing.gained:
         return _nothing_to_gain(assessment, "by weights it is at its optimum")
     if prediction is None or prediction.settled is None or saved is None:
@@ -365,11 +365,11 @@ def _worth_in_bytes(
             if prediction is None or prediction.why_not is None
             else prediction.why_not.value
         )
-        home = f"The optimum makes {sized(weighing.gained)}/s of {total} local"
+        home = f"The optimum makes {sized(weighing.gained)}/s more of {total} local"
         return f"{home}; the result of its own assignor is unknown: {why}."
     enough = worth_bytes(saved, weighing.total, limits)
     verdict = "Worth a rebalance by the thresholds" if enough else "Not worth a rebalance"
-    return f"{verdict}: its own assignor would make {sized(saved)}/s of {total} local, {best}."
+    return f"{verdict}: its own assignor would make {sized(saved)}/s more of {total} local, {best}."
 
 
 def _worth(assessment: Assessment, prediction: Prediction | None, gained: int, limits: Limits) -> str:
@@ -386,14 +386,14 @@ def _worth(assessment: Assessment, prediction: Prediction | None, gained: int, l
             if prediction is None or prediction.why_not is None
             else prediction.why_not.value
         )
-        best = f"The optimum makes {assessment.gap} of {reads} local"
+        best = f"The optimum makes {assessment.gap} more of {reads} local"
         return f"{best}; the result of its own assignor is unknown: {why}."
-    best = f"the optimum would make {assessment.gap}"
+    best = f"the optimum would make {assessment.gap} more"
     if gained <= 0:
         return f"Not worth a rebalance: its own assignor would make no further read local, {best} of {total:,.12g}."
     if not passes_thresholds(gained, total, limits):
-        return f"Not worth a rebalance: its own assignor would make {gained} of {reads} local, {best}."
-    return f"Worth a rebalance by the thresholds: its own assignor would make {gained} of {reads} local, {best}."
+        return f"Not worth a rebalance: its own assignor would make {gained} more of {reads} local, {best}."
+    return f"Worth a rebalance by the thresholds: its own assignor would make {gained} more of {reads} local, {best}."
 
 
 _ELSEWHERE = "(no broker's)"

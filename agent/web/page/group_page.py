@@ -11,6 +11,7 @@ from starlette.responses import Response
 from agent.documents.comparison import columns_row, prediction_of
 from agent.documents.explanation import explained_rows, needs_journal
 from agent.documents.views import group as group_document
+from agent.explain.explain import label
 from agent.money.traffic import bytes_between, usd_between
 from agent.plan.gain_thresholds import group_comparison
 from agent.plan.new_partitions import unknown_group
@@ -238,6 +239,10 @@ def _assignments_table(tiles: GroupTiles, keys: Sequence[str]) -> TableSource:
     )
 
 
+def _rule_cell(row: TableRow) -> TableCell:
+    return TableCell(label(row["rule"]), tone="name")
+
+
 def _rules_table(rows: Sequence[Any]) -> TableSource:
     return TableSource(
         key="rules",
@@ -249,7 +254,7 @@ def _rules_table(rows: Sequence[Any]) -> TableSource:
                 "answer", "Answer", lambda row: TableCell(rendered("answer.html", answer=row["answer"])),
                 lambda row: row["answer"],
             ),
-            _text("rule", "Rule", "name"),
+            TableColumn("rule", "Rule", _rule_cell, lambda row: row["rule"]),
             _text("sentence", "Why", "wide"),
             _text("about", "About", "code"),
         ),

@@ -129,7 +129,7 @@ def saving_cell(proposal: Proposal) -> TableCell:
     if saved is not None:
         return TableCell(saving_words(saved), tone="good" if saved > 0 else "")
     if not proposal.predicted.before:
-        return TableCell("not foretold", tone="quiet", hint="nothing is foretold of reads")
+        return TableCell(None, hint="its effect on reads is not predicted")
     return TableCell(usd_between(None, proposal.predicted.usd_per_day_before))
 
 

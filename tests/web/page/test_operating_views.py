@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lxml.etree import _Element as HtmlElement
@@ -23,7 +24,7 @@ from agent.web.access.person import SignedInPerson
 from agent.web.access.refusals import AccessRefused
 from agent.web.agent_view import AgentView
 from agent.web.commands import STALE, CommandDesk, WantedCommand
-from agent.web.cycle_history import EndedProposal
+from agent.web.cycle_history import CycleSummary, EndedProposal, HistoryEvent, HistoryKind
 from agent.web.page.proposal import differences
 from agent.web.page.proposal_standing import standing_of
 from agent.web.page.timeline import own_hours
@@ -367,6 +368,23 @@ def test_the_time_line_hatches_what_is_unknown_and_has_a_mark_for_every_event() 
     assert "How many reads are local is unknown" in empty
 
 
+def test_a_time_line_tells_no_reads_from_unknown_ones_and_counts_what_is_not_kept() -> None:
+    event = HistoryEvent(NOW_MS, HistoryKind.REBALANCE, "group/g", "group g has rebalanced")
+
+    def told(**row: Any) -> str:
+        seen = CycleSummary(NOW_MS, None, None, None, None, 0, 0, (event,) * 3, more_events=7)
+        agent = acting(state=lambda state: replace(state, past=(seen._replace(**row),)), read_journal=dict)
+        return acting_client(agent).get("/timeline?hours=1").text
+
+    text = told()
+    assert "No group reads anything; 10 events in 1 hour, of which 7 are not kept" in text
+    assert "Of a minute 24 events are kept: 7 more events were not." in text
+    assert 'id="curve-plot"' not in text, "one look makes no curve"
+    assert "How many reads are local is unknown" in told(gaps=1)
+    assert "How many reads are local is unknown" in told(findings=None)
+    assert 'id="curve-plot"' in acting_client().get("/timeline").text
+
+
 @pytest.mark.parametrize(("age_ms", "hours"), [(0, 1), (3_600_000, 1), (3_600_001, 6), (40_000_000, 6)])
 def test_the_time_line_of_a_young_agent_begins_an_hour_ago(age_ms: int, hours: int) -> None:
     assert own_hours(NOW_MS - age_ms, NOW_MS) == hours
@@ -401,10 +419,10 @@ def test_an_answer_about_a_group_that_brokers_assign_has_a_column_with_the_plug_
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        ("remove-rack=none", "No answer."),
+        ("remove-rack=none", "No answer: there is no rack"),
         ("add-broker=x", "add-broker x cannot be read: it is not ID=RACK"),
         ("remove-broker=1;drop", "cannot be read"),
-        ("add-member=%3Cscript%3Ealert(1)%3C/script%3E%3Deu-1a", "No answer."),
+        ("add-member=%3Cscript%3Ealert(1)%3C/script%3E%3Deu-1a", "No answer:"),
     ],
 )
 def test_a_question_that_cannot_be_answered_is_refused_in_words(question: str, said: str) -> None:
@@ -506,7 +524,7 @@ def test_a_form_sends_exactly_what_was_shown_as_the_signed_in_person_and_leads_t
     wanted = WantedCommand(CommandVerb.APPROVE, proposal.id, plan_hash(proposal), "it is time", 50_000_000, 7, 1)
     assert desk.heard == [("ann", wanted)]
     told = main(read(acting_client().get(answer.headers["location"]).text))
-    assert "Done. paused p-111111111111" in told
+    assert "Done: paused p-111111111111" in told
 
 
 def test_a_form_leads_back_to_this_server_alone() -> None:
