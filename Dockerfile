@@ -11,6 +11,14 @@ COPY requirements-notify.lock /build/
 RUN python -m venv /opt/rackwise \
  && /opt/rackwise/bin/pip install --require-hashes -r /build/requirements-notify.lock
 
+# The plug-in for brokers, which `rackwise plugin jar` writes out.
+FROM python:${PYTHON} AS jar
+RUN apt-get update \
+ && apt-get install --yes --no-install-recommends openjdk-17-jdk-headless maven \
+ && rm -rf /var/lib/apt/lists/*
+COPY jvm /build/jvm
+RUN mvn -B -q -f /build/jvm/pom.xml package -Dmaven.test.skip=true
+
 # The wheel is built with the locked build tools and never gets them into the image.
 FROM python:${PYTHON} AS wheel
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
@@ -23,6 +31,7 @@ COPY assignors assignors
 COPY config config
 COPY pipeline pipeline
 COPY testbed testbed
+COPY --from=jar /build/jvm/target/rackwise-kafka.jar agent/cli/jars/
 RUN pip wheel --no-deps --no-build-isolation --wheel-dir /dist .
 
 FROM dependencies AS installed

@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO_SECONDS ?= 180
+JAR := rackwise-kafka.jar
 # Tests start hundreds of processes: without its byte code each of them compiles the same modules for a second.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -17,7 +18,7 @@ check-python:
 	  echo "rackwise needs Python 3.11 or newer as '$(PYTHON)'. Install it (Debian: apt-get install python3 python3-venv) or say 'make PYTHON=/path/to/python3 ...'."; exit 2; }
 
 $(VENV)/.ready: requirements-dev.lock pyproject.toml | check-python
-	@echo "building the virtual environment in $(VENV) ..."
+	@echo "building the virtual environment in $(VENV) (1.8 GB, some minutes) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
@@ -27,7 +28,7 @@ $(VENV)/.ready: requirements-dev.lock pyproject.toml | check-python
 venv: $(VENV)/.ready ## build the virtual environment from the lock file
 
 .PHONY: demo
-demo: venv ## a live three-rack cluster, real groups and the agent in dry run
+demo: venv $(if $(filter-out 0,$(DEMO_PLUGIN)),jar) ## a live cluster, real groups and the agent in dry run (DEMO_PLUGIN=1: brokers get the plug-in)
 	@DEMO_SECONDS=$(DEMO_SECONDS) $(BIN)/rackwise demo
 
 .PHONY: demo-spark
@@ -35,7 +36,7 @@ demo-spark: venv ## the demo with the Spark pipeline beside it, up to its report
 	@SPARK=1 DEMO_SECONDS=$(DEMO_SECONDS) $(BIN)/rackwise demo
 
 .PHONY: test
-test: venv lint imports ## what CI runs: lint, types, import rules, all quick tests on real brokers
+test: venv jar lint imports ## what CI runs: lint, types, import rules, all quick tests on real brokers
 	@# tests on brokers mostly wait; the others take what they leave of the machine
 	@$(MAKE) --no-print-directory -j 3 integration others-beside deploy-tools
 
@@ -48,20 +49,22 @@ deploy-tools: venv ## helm, kubeconform and kustomize for the tests of packages,
 	@nice -n 5 $(BIN)/python -m tests.deploy.tooling
 
 .PHONY: jar
-jar: ## the plug-in for brokers, jvm/target/rackwise-kafka.jar (KAFKA=kafka-4.1 or kafka-4.4: against another version)
+jar: ## the plug-in for brokers, where `rackwise plugin jar` and the wheel take it from (KAFKA=kafka-4.4: against that version)
 	@mvn -B -q -f jvm/pom.xml $(if $(KAFKA),-P$(KAFKA)) package -Dmaven.test.skip=true
-	@ls jvm/target/rackwise-kafka.jar
+	@mkdir -p agent/cli/jars && cp jvm/target/$(JAR) agent/cli/jars/.$(JAR) && mv agent/cli/jars/.$(JAR) agent/cli/jars/$(JAR)
+	@ls agent/cli/jars/$(JAR)
 
 .PHONY: java
 java: ## the jar and its tests: golden groups, every assignment of tiny ones (KAFKA as for jar)
 	@mvn -B -q -f jvm/pom.xml $(if $(KAFKA),-P$(KAFKA)) verify
 
 .PHONY: jvm-compare
-jvm-compare: venv ## the plug-in beside the optimum in random groups (GROUPS, default 20,000; SEED, default 1)
+jvm-compare: venv ## the plug-ins beside the optimum (GROUPS, default 20,000; APPLICATIONS, default 1,500; SEED, default 1)
 	$(BIN)/python -m tests.jvm.compare --groups $(or $(GROUPS),20000) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.jvm.compare_tasks --applications $(or $(APPLICATIONS),1500) --seed $(or $(SEED),1)
 
 .PHONY: bench-jvm
-bench-jvm: ## the plug-in beside uniform and range (JMH, about 5 minutes; BENCH="-p partitions=10000": options of JMH)
+bench-jvm: ## the plug-ins beside those of Kafka (JMH, about 10 minutes; BENCH="-p partitions=10000": options of JMH)
 	@mvn -B -q -f jvm/pom.xml -Pbench test-compile dependency:build-classpath -Dmdep.outputFile=target/bench.classpath
 	java -cp jvm/target/classes:jvm/target/test-classes:$$(cat jvm/target/bench.classpath) org.openjdk.jmh.Main $(BENCH)
 
@@ -203,4 +206,4 @@ dist: venv ## the files of a release, of the last commit, in dist/: wheel, sdist
 
 .PHONY: clean
 clean: ## remove what was built here
-	rm -rf $(VENV) build dist mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist agent/cli/jars mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

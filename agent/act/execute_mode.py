@@ -340,6 +340,7 @@ class ExecuteMode:
         self._notices.log_problem(None)
         self._term = self._take_over(journal)
         self._log.info("leading", epoch=journal.epoch, sentence=f"this agent leads now, in epoch {journal.epoch}")
+        self.look_now()  # the verdicts of the last planning say that this agent does not lead
 
     def _take_over(self, journal: JournalPort) -> LeadershipTerm:
         admin, backlog = WireAdminClient(self._arguments), CommandBacklog()

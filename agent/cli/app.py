@@ -142,13 +142,15 @@ COMMANDS: Mapping[str, str] = {
     "reassign": "agent.cli.reassign:reassign_app",
     "pause": "agent.cli.proposals:pause",
     "resume": "agent.cli.proposals:resume",
+    "plugin": "agent.cli.plugin:plugin_app",
     "assign": "agent.cli.assign:assign",
     "optimize": "agent.cli.assign:optimize",
 }
 """The agent's own commands: name -> ``module:attribute`` of its function or group; imported when it is called."""
 ORDER = (
     "status", "doctor", "groups", "topics", "racks", "top", "plan", "explain", "simulate", "run", "config",
-    "notify", "token", "proposals", "reassign", "pause", "resume", "spark", "assign", "optimize", "demo", "cluster",
+    "notify", "token", "proposals", "reassign", "pause", "resume", "plugin", "spark", "assign", "optimize", "demo",
+    "cluster",
 )  # fmt: skip
 """The commands as the help lists them: those of a new user first, those that act after them. Others come last."""
 _COMPLETING = "_RACKWISE_COMPLETE"

@@ -60,6 +60,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "reassign rollback": (f"rackwise reassign rollback p-2f2aa44d7de5 {_AT} --yes",),
     "pause": (f"rackwise pause {_AT} --reason stocktaking", f"rackwise pause p-2f2aa44d7de5 {_AT}"),
     "resume": (f"rackwise resume {_AT}",),
+    "plugin jar": ("rackwise plugin jar -o /opt/kafka/libs", "rackwise plugin jar -o libs --force -o json"),
     "simulate": (
         f"rackwise simulate {_AT} --add-member orders=c",
         f"rackwise simulate {_AT} --remove-rack a",
@@ -159,6 +160,7 @@ SHORT: Final[Mapping[str, str]] = {
     "reassign": "Reassignments: status, verify, cancel, rollback.",
     "pause": "Begin no new batch and no rebalance until resume.",
     "resume": "End a pause.",
+    "plugin": "The plug-in for brokers: jar.",
     "spark": "Data pipeline: tables, reports, backtests, weights.",
     "assign": "Run Kafka's own assignors and replica placers on cases.",
     "optimize": "The cheapest assignment of Kafka Streams tasks.",
@@ -173,6 +175,7 @@ SHORT: Final[Mapping[str, str]] = {
     "reassign verify": "Check that all planned replicas are in place.",
     "reassign cancel": "Start no further batch and revert moving partitions.",
     "reassign rollback": "Restore the replicas from before the plan.",
+    "plugin jar": "Write the jar for brokers, and the lines to set.",
     "config check": "Check settings and key files.",
     "config show": "Every setting in force, with secrets as stars.",
     "config schema": "JSON Schema of the settings file, for editors.",

@@ -23,6 +23,8 @@ from agent.errors import LOOKS, ConfigError, thread
 
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _DAY_FIELD = 4
+_ENDING_MS = 100
+"""Within which the library sees that a look has ended."""
 
 
 class CycleScheduler:
@@ -40,6 +42,10 @@ class CycleScheduler:
         self._look = look
         self._skipped = skipped
         self._planning = threading.Event()
+        self._lock = threading.Lock()
+        self._is_looking = False
+        self._then_ms: int | None = None
+        """What `look_by` was asked during the look that is running."""
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
             executors={"default": _DaemonThreads()},
@@ -53,7 +59,7 @@ class CycleScheduler:
         self._planning.set()
         self._scheduler.add_listener(lambda _: self._skipped(), EVENT_JOB_MAX_INSTANCES)
         self._scheduler.add_job(self._planning.set, self._plan, id="plan")
-        self._scheduler.add_job(self._look, self._poll, id="look", next_run_time=datetime.now(UTC))
+        self._scheduler.add_job(self._run, self._poll, id="look", next_run_time=datetime.now(UTC))
         self._scheduler.start()
 
     def planning_due(self) -> bool:
@@ -73,17 +79,32 @@ class CycleScheduler:
     def look_by(self, delay_ms: int, *, planning: bool = False) -> None:
         """Look within that time at the latest, and with ``planning`` plan then; a look that comes sooner suffices.
 
-        To be called at the end of a look: one that falls due while another is running is skipped, like every other. The
+        During a look it counts from that look's end: one that falls due while another is running would be skipped. The
         look after it comes one poll interval later.
         """
         if planning:
             self._planning.set()
+        with self._lock:
+            if self._is_looking:
+                self._then_ms = delay_ms if self._then_ms is None else min(self._then_ms, delay_ms)
+                return
         job = self._scheduler.get_job("look") if self._scheduler.running else None
         if job is None:
             return
         wanted = datetime.now(UTC) + timedelta(milliseconds=max(0, delay_ms))
         if job.next_run_time is None or job.next_run_time > wanted:
             self._scheduler.modify_job("look", next_run_time=wanted)
+
+    def _run(self) -> None:
+        with self._lock:
+            self._is_looking = True
+        try:
+            self._look()
+        finally:
+            with self._lock:
+                self._is_looking, then_ms, self._then_ms = False, self._then_ms, None
+            if then_ms is not None:
+                self.look_by(max(then_ms, _ENDING_MS))
 
     def stop(self) -> None:
         """Start no further look. A running one goes on."""

@@ -31,6 +31,8 @@ from agent.values.snapshot import (
     ReaderGroup,
     StreamsGroup,
     TopicState,
+    is_assigned_blindly,
+    runs_plugin,
 )
 
 _ID = itemgetter(0)
@@ -188,9 +190,9 @@ def awareness_findings(
     """
     if not view.broker_racks.racks_matter or group.hidden or not group.members:
         return []
-    if group.kind in COORDINATOR_KINDS:
+    if is_assigned_blindly(group):
         return [_kind_ignores(group, assessment, view)]
-    if _nothing_to_gain(group, reading, view):
+    if runs_plugin(group) or _nothing_to_gain(group, reading, view):
         return []
     if isinstance(group, StreamsGroup):
         causes = list(_streams_causes(group, reading, view.limits.group(group.id), view))
@@ -204,7 +206,7 @@ def awareness_findings(
 def is_rack_blind(group: ReaderGroup, findings: Iterable[Finding]) -> bool:
     """True when it is certain that the group's next assignment will not look at racks."""
     off = any(finding.reason is FindingReason.RACK_AWARENESS_OFF for finding in findings)
-    return off or group.kind in COORDINATOR_KINDS
+    return off or is_assigned_blindly(group)
 
 
 def _kind_ignores(group: ReaderGroup, assessment: Assessment, view: DetectContext) -> Finding:
@@ -282,9 +284,10 @@ def _streams_causes(
     if len(group.metadata_versions) > 1:
         versions = f"its members' metadata has versions {listed(group.metadata_versions)}"
         yield _Cause(RackBlindCause.MIXED_VERSIONS, versions)
-    yield from _topic_causes(reading.topics, reading.facts, view)
+    topics, facts = reading.topics, reading.facts
     if settings.num_standby_replicas:
-        yield from _topic_causes(reading.changelogs, reading.changelog_facts, view)
+        topics, facts = (*topics, *reading.changelogs), (*facts, *reading.changelog_facts)
+    yield from _topic_causes(topics, facts, view)
 
 
 def _topic_causes(topics: Sequence[str], facts: Sequence[TopicFacts | None], view: DetectContext) -> Iterable[_Cause]:
@@ -293,15 +296,15 @@ def _topic_causes(topics: Sequence[str], facts: Sequence[TopicFacts | None], vie
         yield _Cause(RackBlindCause.TOPIC_HIDDEN, f"{listed(hidden)} cannot be described")
     rackless = {broker: name for name, known in zip(topics, facts, strict=True) if known for broker in known.rackless}
     alive = {broker.id for broker in view.broker_racks.brokers if broker.alive}
-    for broker in sorted(rackless):
-        if broker in alive:
-            sentence = f"broker {broker}, with replicas of {rackless[broker]}, has no broker.rack"
-            yield _Cause(RackBlindCause.BROKER_RACK, sentence)
-        elif view.broker_racks.complete:
-            sentence = (
-                f"broker {broker}, with replicas of {rackless[broker]}, is absent, and clients do not know its rack"
-            )
-            yield _Cause(RackBlindCause.BROKER_ABSENT, sentence)
+    for broker in sorted(rackless.keys() & alive):
+        sentence = f"broker {broker}, with replicas of {rackless[broker]}, has no broker.rack"
+        yield _Cause(RackBlindCause.BROKER_RACK, sentence)
+    away = sorted(rackless.keys() - alive) if view.broker_racks.complete else []
+    if away:
+        verb, racks = ("is", "its rack") if len(away) == 1 else ("are", "their racks")
+        of = listed(sorted({rackless[broker] for broker in away}))
+        sentence = f"{named('broker', away)}, with replicas of {of}, {verb} absent, and clients do not know {racks}"
+        yield _Cause(RackBlindCause.BROKER_ABSENT, sentence)
 
 
 def _off(group: ReaderGroup, causes: Sequence[_Cause], assessment: Assessment, view: DetectContext) -> Finding:

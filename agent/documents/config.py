@@ -1,4 +1,4 @@
-"""Documents of ``config show``, ``config check``, ``assign`` and ``optimize``, and the rows of settings in force."""
+"""Documents of ``config``, ``assign``, ``optimize`` and ``plugin jar``, and the rows of settings in force."""
 
 from __future__ import annotations
 
@@ -90,3 +90,17 @@ class OptimizeDocument(TypedDict):
 def setting_rows(effective: Iterable[tuple[str, Any, object]]) -> list[SettingRow]:
     """One row for each setting; ``effective``: name, value (secrets are masked already) and origin."""
     return [{"setting": name, "value": value, "origin": str(where)} for name, value, where in effective]
+
+
+class PluginJar(TypedDict):
+    """The jar of the plug-in for brokers."""
+
+    path: str
+    """Where it is now: in the directory, or in this installation where none was named."""
+    sha256: str
+    """Hexadecimal digits."""
+    bytes: int
+    written: bool
+    """Whether it was written now; false also where the directory had the same jar."""
+    broker_lines: list[str]
+    """Settings for every broker, once all of them have the jar."""

@@ -52,7 +52,8 @@ LABELS: Mapping[str, str] = {
     "basis": "figures rest on",
     "lags": "lags of warm-ups",
     "tasks": "warm-ups",
-    "who": "subjects",
+    "who": "concerns",
+    "count": "concerned",
     "acceptable_recovery_lag": "acceptable.recovery.lag",
     "acceptable_recovery_lag_is": "source of acceptable.recovery.lag",
     "next_probing_rebalance_ms": "next probing rebalance",
@@ -130,6 +131,10 @@ def _listed(value: Value) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _number_in_all(value: Value) -> str:
+    return f"{_listed(value)} in all"
 
 
 def _count(text: str, one: str, many: str | None = None) -> Callable[[Value], str]:
@@ -211,7 +216,7 @@ _SENTENCES: Mapping[str, Callable[[Value], str]] = {
     "why_not_weights": _names("no weights of the pipeline are used: {}"),
     "why": _names("{}"),
     "who": _names("it concerns {}"),
-    "count": _count("{} in all", "subject"),
+    "count": _number_in_all,
     "tasks": _names("warm-ups that may take over: {}"),
     "lags": _names("their lags: {}"),
     "acceptable_recovery_lag": _count("a warm-up has caught up at a lag of at most {}", "record"),
@@ -219,7 +224,9 @@ _SENTENCES: Mapping[str, Callable[[Value], str]] = {
 }
 
 
-WAITING = frozenset({Unplanned.HELD, Unplanned.RUNNING, Unplanned.CAPPED, Unplanned.UNSTABLE})
+WAITING = frozenset({
+    Unplanned.HELD, Unplanned.RUNNING, Unplanned.CAPPED, Unplanned.UNSTABLE, Unplanned.ROLLING, Unplanned.WARMING_UP,
+})  # fmt: skip
 """Reasons that end by themselves."""
 _ABOUT_RACKS = frozenset({FindingReason.BROKER_RACK_CHANGED, FindingReason.RACK_FLAPPING})
 _RACKS_NOW = "replica_racks_before"

@@ -36,6 +36,7 @@ from agent.values.snapshot import (
     Snapshot,
     StreamsGroup,
     TaskRole,
+    is_assigned_blindly,
 )
 
 Advised = list[AdvicePlan | Skipped]
@@ -113,7 +114,7 @@ def assignor_lines(group: ReaderGroup, limits: Limits, racks: str) -> tuple[str,
 
 def _blind(group: ReaderGroup, context: PlanContext) -> bool:
     if group.kind in COORDINATOR_KINDS:
-        return True
+        return is_assigned_blindly(group)
     if isinstance(group, ConsumerGroup):
         return group.assignor in RACK_BLIND_ASSIGNORS
     return context.limits.group(group.id).rack_aware_assignment_strategy == NO_STRATEGY
@@ -125,7 +126,7 @@ def _why_not(group: ReaderGroup, assessment: Assessment, context: PlanContext, *
     if context.limits.excludes_group(group.id):
         return Unplanned.EXCLUDED
     if any(copy.role is TaskRole.WARMUP for copy in context.snapshot.copies.get(group.id, ())):
-        return Unplanned.UNSTABLE  # the gap is that of a scale-out which is still on its way
+        return Unplanned.WARMING_UP  # the gap is that of a scale-out which is still on its way
     if not optimum_worth(assessment, context.limits):
         return Unplanned.BELOW_THRESHOLD
     return None

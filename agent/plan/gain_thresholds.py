@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from agent.detect.assess import bits_for, locality_of
@@ -243,19 +244,10 @@ def group_comparison(  # noqa: PLR0917 (a group, what is known of it, and the wo
             prediction=prediction,
         )  # fmt: skip
     locality = assessed_locality(group, assessment, snapshot, memo if memo is not None else Memo())
-    rate_of = group_rates(assessment, [snapshot.topics[name] for name in locality.masks], snapshot)
+    rates = group_rates(assessment, [snapshot.topics[name] for name in locality.masks], snapshot)
     given = prediction.settled if prediction is not None else None
     now = current_reads(group, locality)
-
-    def column(reads: Reads, moved: int) -> tuple[ComparisonColumn, LocalityCounts, LocalityRates | None]:
-        tally, read = count_reads(reads, locality.masks)
-        if rate_of is None or not all(p in rate_of for _, partitions in reads for p in partitions):
-            return ComparisonColumn(tally.crossing, tally.unknown, None, moved, tally.total, None), tally, None
-        kafka, weighed = weigh(reads, locality.masks, rate_of)
-        in_bytes = None if read.unknown or weighed.unknown else weighed.total - weighed.local
-        usd = crossing_usd_per_day(reads, locality, in_bytes, rate_of, snapshot, limits)
-        return ComparisonColumn(tally.crossing, tally.unknown, in_bytes, moved, tally.total, usd), tally, kafka
-
+    column = partial(assignment_column, locality=locality, rates=rates, snapshot=snapshot, limits=limits)
     first, now_tally, now_bytes = column(now, 0)
     own, gained, saved, left = None, 0, None, None
     if given is not None:
@@ -276,6 +268,25 @@ def group_comparison(  # noqa: PLR0917 (a group, what is known of it, and the wo
         else _worth_in_bytes(assessment, assessment.weighing, prediction, saved, limits),
         prediction=prediction,
     )
+
+
+def assignment_column(
+    reads: Reads,
+    moved: int,
+    *,
+    locality: GroupLocality,
+    rates: Mapping[TopicPartition, float] | None,
+    snapshot: Snapshot,
+    limits: Limits,
+) -> tuple[ComparisonColumn, LocalityCounts, LocalityRates | None]:
+    """The cost of an assignment, its reads by Kafka's measure, and their bytes; ``rates`` None: they are unknown."""
+    tally, read = count_reads(reads, locality.masks)
+    if rates is None or not all(p in rates for _, partitions in reads for p in partitions):
+        return ComparisonColumn(tally.crossing, tally.unknown, None, moved, tally.total, None), tally, None
+    kafka, weighed = weigh(reads, locality.masks, rates)
+    in_bytes = None if read.unknown or weighed.unknown else weighed.total - weighed.local
+    usd = crossing_usd_per_day(reads, locality, in_bytes, rates, snapshot, limits)
+    return ComparisonColumn(tally.crossing, tally.unknown, in_bytes, moved, tally.total, usd), tally, kafka
 
 
 def moved_by(group: ReaderGroup, given: PredictedAssignment) -> int:
@@ -345,7 +356,7 @@ def _worth_in_bytes(
     limits: Limits,
 ) -> str:
     """By weights of the pipeline; ``saved`` by the group's own assignor, None where it is not predicted."""
-    total, best = f"{sized(weighing.total)}/s", f"the optimum would make {sized(weighing.gained)}/s"
+    total, best = f"{sized(weighing.total)}/s", f"the optimum would make {sized(weighing.gained)}/s more"
     if not weighing.gained:
         return _nothing_to_gain(assessment, "by weights it is at its optimum")
     if prediction is None or prediction.settled is None or saved is None:
@@ -354,11 +365,11 @@ def _worth_in_bytes(
             if prediction is None or prediction.why_not is None
             else prediction.why_not.value
         )
-        home = f"The optimum makes {sized(weighing.gained)}/s of {total} local"
+        home = f"The optimum makes {sized(weighing.gained)}/s more of {total} local"
         return f"{home}; the result of its own assignor is unknown: {why}."
     enough = worth_bytes(saved, weighing.total, limits)
     verdict = "Worth a rebalance by the thresholds" if enough else "Not worth a rebalance"
-    return f"{verdict}: its own assignor would make {sized(saved)}/s of {total} local, {best}."
+    return f"{verdict}: its own assignor would make {sized(saved)}/s more of {total} local, {best}."
 
 
 def _worth(assessment: Assessment, prediction: Prediction | None, gained: int, limits: Limits) -> str:
@@ -375,14 +386,14 @@ def _worth(assessment: Assessment, prediction: Prediction | None, gained: int, l
             if prediction is None or prediction.why_not is None
             else prediction.why_not.value
         )
-        best = f"The optimum makes {assessment.gap} of {reads} local"
+        best = f"The optimum makes {assessment.gap} more of {reads} local"
         return f"{best}; the result of its own assignor is unknown: {why}."
-    best = f"the optimum would make {assessment.gap}"
+    best = f"the optimum would make {assessment.gap} more"
     if gained <= 0:
         return f"Not worth a rebalance: its own assignor would make no further read local, {best} of {total:,.12g}."
     if not passes_thresholds(gained, total, limits):
-        return f"Not worth a rebalance: its own assignor would make {gained} of {reads} local, {best}."
-    return f"Worth a rebalance by the thresholds: its own assignor would make {gained} of {reads} local, {best}."
+        return f"Not worth a rebalance: its own assignor would make {gained} more of {reads} local, {best}."
+    return f"Worth a rebalance by the thresholds: its own assignor would make {gained} more of {reads} local, {best}."
 
 
 _ELSEWHERE = "(no broker's)"

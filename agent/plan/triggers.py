@@ -190,7 +190,7 @@ def unplanned_reason(group: ReaderGroup, assessment: Assessment, context: PlanCo
         return Unplanned.HELD
     why = _not_triggerable(group, context.limits) or _not_rack_aware(group, context)
     if why is None and any(copy.role is TaskRole.WARMUP for copy in context.snapshot.copies.get(group.id, ())):
-        why = Unplanned.UNSTABLE
+        why = Unplanned.WARMING_UP
     return why or _not_worth(group, assessment, context)
 
 
@@ -257,7 +257,7 @@ def _not_triggerable(group: ReaderGroup, limits: Limits) -> Unplanned | None:
     if group.hidden or group.state != STABLE:
         return Unplanned.UNSTABLE
     if isinstance(group, StreamsGroup) and len(group.metadata_versions) > 1:
-        return Unplanned.UNSTABLE
+        return Unplanned.ROLLING
     allowed = limits.trigger_of(group.id)
     if not allowed.allow_static and any(member.instance_id is not None for member in group.members):
         return Unplanned.STATIC

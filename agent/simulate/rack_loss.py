@@ -398,15 +398,20 @@ def _load(loss: RackLoss) -> str:
         after[rack] += survivor.leaders_after
     if after and not leaders.total() and not after.total():
         return "no partition is led there" if len(after) == 1 else "no partition is led in the other racks"
-    changes = [f"rack {rack} leads {leaders[rack]} -> {counted(after[rack], 'partition')}" for rack in sorted(after)]
+    changes = [f"rack {rack} leads {_instead(after[rack], leaders[rack])}" for rack in sorted(after)]
     if not changes:
         return "the load on other racks is unknown" if loss.unseen else "no broker is left"
     rates = [survivor.bytes_per_s for survivor in loss.survivors]
     rates_after = [survivor.bytes_per_s_after for survivor in loss.survivors]
     if None not in rates_after and any(rates_after):
         most, least = max(value or 0 for value in rates_after), max(value or 0 for value in rates)
-        changes.append(f"the busiest remaining broker takes in {sized(least)}/s -> {sized(most)}/s")
+        changes.append(f"the busiest remaining broker takes in {sized(most)}/s instead of {sized(least)}/s")
     return ", ".join(changes)
+
+
+def _instead(after: int, before: int) -> str:
+    led = counted(after, "partition")
+    return f"{led} as now" if after == before else f"{led} instead of {before:,}"
 
 
 def _plural(number: int, word: str) -> str:

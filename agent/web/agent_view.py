@@ -24,7 +24,7 @@ from agent.values.journal import JournalState
 from agent.values.observation import RawReassignment
 from agent.values.progress import AgentDocument, AgentsDocument, ExecuteState, ReplicaProgress
 from agent.values.rates import RateMeasurement, RateSource, judged
-from agent.values.verdict import Verdict
+from agent.values.verdict import Hold, HoldReason, Verdict
 from agent.web.loop_state import LoopState
 from agent.web.what_if_answers import WhatIfAnswers
 from config.load import LoadedSettings
@@ -116,10 +116,18 @@ class AgentView:
         look = self.look()
         return None if look is None else look.evaluation
 
-    def verdicts(self) -> Mapping[str, Verdict]:
-        """Id of a proposal -> what the guard said of it at the last planning."""
-        look = self.look()
-        return {} if look is None else look.verdicts
+    def verdicts(self, look: FinishedLook | None = None) -> Mapping[str, Verdict]:
+        """Id of a proposal -> what the guard said of it at the last planning of this look, by default the last one.
+
+        The verdicts of a standby agent are left out once it leads: the guard has not judged these proposals since.
+        """
+        look = look or self.look()
+        if look is None:
+            return {}
+        acting = self._acting()
+        if acting is None or not acting.leads:
+            return look.verdicts
+        return {name: one for name, one in look.verdicts.items() if not _of_standby(one)}
 
     def journal(self) -> JournalRecords:
         """The journal, at most `JOURNAL_S` old; where there is none or it cannot be read, why, as a sentence."""
@@ -226,6 +234,10 @@ class AgentView:
             return JournalRecords({}, "none", why=f"{error.what}; no agent in mode execute has run here")
         except RackwiseError as error:
             return JournalRecords({}, "not readable", known=False, why=f"{error.what}: {error.why}")
+
+
+def _of_standby(verdict: Verdict) -> bool:
+    return isinstance(verdict, Hold) and verdict.reason is HoldReason.NOT_LEADING
 
 
 def _rates(cycle: Cycle) -> RateMeasurement:

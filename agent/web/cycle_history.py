@@ -5,9 +5,10 @@ In memory only, and bounded: what was before the agent's start is not known. Pur
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import islice
+from types import MappingProxyType
 from typing import NamedTuple
 
 from agent.values.assessment import Locality, LocalityMeasure
@@ -15,8 +16,8 @@ from agent.values.cycle import Cycle
 from agent.values.finding import FindingSeverity
 from agent.values.last_known import is_failed
 from agent.values.number_format import counted, few
-from agent.values.proposal import Proposal
-from agent.values.snapshot import ConsumerGroup, Group, OtherGroup, Snapshot
+from agent.values.proposal import Proposal, ProposalKind
+from agent.values.snapshot import ConsumerGroup, Group, OtherGroup, Snapshot, TopicState
 from agent.values.verdict import Refuse
 
 ROW_MS = 60_000
@@ -85,6 +86,17 @@ class EndedProposal(NamedTuple):
     ended_ms: int
     """Epoch milliseconds of the planning that did not make it any more."""
     why: str
+    racks: Mapping[int, str | None] = MappingProxyType({})
+    """Broker -> its rack when the proposal was made last; empty where that is unknown."""
+
+
+DONE = "carried out"
+"""How the end of a proposal begins whose change was made."""
+
+
+def racks_of(snapshot: Snapshot) -> Mapping[int, str | None]:
+    """Broker -> its rack; None where it is unknown."""
+    return {broker.id: broker.rack.name for broker in snapshot.brokers}
 
 
 def summary_of(cycle: Cycle, before: Cycle | None, planned_before: Cycle | None) -> CycleSummary:
@@ -139,11 +151,30 @@ def _gone(cycle: Cycle, planned_before: Cycle | None) -> Iterator[EndedProposal]
     open_ = {one.id for one in cycle.proposals}
     refused = {one.proposal_id: one.sentence for one in planned_before.verdicts if isinstance(one, Refuse)}
     same = {(one.kind, one.subject): one.id for one in cycle.proposals}
+    racks = racks_of(planned_before.snapshot)
     for one in planned_before.proposals:
         if one.id not in open_:
             other = same.get((one.kind, one.subject))
             why = f"replaced by {other}" if other is not None else refused.get(one.id, "there is no reason for it now")
-            yield EndedProposal(one, cycle.snapshot.taken_ms, why.removeprefix("refused: "))
+            why = _done(one, cycle.snapshot, planned_before) or why.removeprefix("refused: ")
+            yield EndedProposal(one, cycle.snapshot.taken_ms, why, racks)
+
+
+def _done(proposal: Proposal, now: Snapshot, planned: Cycle) -> str | None:
+    """How a proposal was carried out, as the look or this agent shows it; None where neither does."""
+    if proposal.kind is ProposalKind.TRIGGER:
+        done = any(one.done and one.proposal_id == proposal.id for one in planned.outcomes)
+        return f"{DONE}: the rebalance was requested" if done else None
+    replicas = {state.id: state.replicas for topic in _topics(proposal, now) for state in topic.partitions}
+    wanted = {one.id: one.after for one in proposal.placements}
+    in_place = bool(wanted) and all(replicas.get(name) == after for name, after in wanted.items())
+    return f"{DONE}: the planned replicas are in place" if in_place else None
+
+
+def _topics(proposal: Proposal, now: Snapshot) -> Iterator[TopicState]:
+    for name in {one.id.topic for one in proposal.placements}:
+        if (topic := now.topics.get(name)) is not None:
+            yield topic
 
 
 def _totals(cycle: Cycle) -> tuple[Locality | None, float | None]:

@@ -33,8 +33,8 @@ class JoinedMember:
     user_data: bytes = b""
     instance_id: str | None = None
     rack: str | None = None
-    owned: tuple[TopicPartition, ...] = ()
-    """The subscription's owned partitions: what the member still holds."""
+    owned: tuple[TopicPartition, ...] | None = None
+    """The subscription's owned partitions: what the member still holds; None where the leader's client drops them."""
     generation: int | None = None
     """The subscription's generation."""
 
@@ -114,7 +114,7 @@ def _classic(
             topics=member.topics,
             rack=member.rack or known.rack,
             instance_id=_first(member.instance_id or known.instance_id, seen),
-            owned=_existing(member.owned if cooperative else known.owned, racks),
+            owned=_existing(member.owned or () if cooperative else known.owned, racks),
             generation=known.generation,
             subscription_generation=member.generation,
         )
@@ -144,27 +144,33 @@ def _optimal(
 ) -> dict[str, tuple[TopicPartition, ...]]:
     from assignors.optimal import optimal_consumer  # noqa: PLC0415 (numpy and OR-Tools take a quarter of a second)
 
-    claims = [_claim(member, known, racks) for member, known in joined]
-    claimants = _newest(claims)
-    owned: dict[str, list[TopicPartition]] = {claim.member: [] for claim in claims}
-    for partition, newest in claimants.items():
-        if len(newest) == 1:
-            owned[newest[0].member].append(partition)
-    result = optimal_consumer(
-        ConsumerProblem(
-            members=tuple(
-                ConsumerMember(
-                    id=member.id, rack=member.rack or known.rack, topics=member.topics, owned=tuple(owned[member.id])
-                )
-                for member, known in joined
-            ),
-            racks=racks,
-        )
-    )
+    claimants = _newest(_claim(member, known, racks) for member, known in joined)
+    result = optimal_consumer(_problem(joined, claimants, racks))
     return {
         member: tuple(each for each in given if _is_free(each, claimants.get(each, ()), member))
         for member, given in result.assignment.items()
     }
+
+
+def _problem(
+    joined: list[tuple[JoinedMember, RackwiseUserData]],
+    claimants: Mapping[TopicPartition, Sequence[_Claim]],
+    racks: Mapping[str, RackSets],
+) -> ConsumerProblem:
+    """The group as the optimum sees it: a partition belongs to the one member whose claim is the newest."""
+    owned: dict[str, list[TopicPartition]] = {member.id: [] for member, _ in joined}
+    for partition, newest in claimants.items():
+        if len(newest) == 1:
+            owned[newest[0].member].append(partition)
+    return ConsumerProblem(
+        members=tuple(
+            ConsumerMember(
+                id=member.id, rack=member.rack or known.rack, topics=member.topics, owned=tuple(owned[member.id])
+            )
+            for member, known in joined
+        ),
+        racks=racks,
+    )
 
 
 class _Claim(NamedTuple):
@@ -181,9 +187,16 @@ def _claim(member: JoinedMember, known: RackwiseUserData, racks: Mapping[str, Ra
     return _Claim(
         member=member.id,
         generation=NO_GENERATION if generation is None else generation,
-        owned=_existing((*member.owned, *known.owned), racks),
-        held=frozenset((*member.owned, *(known.owned if known.held else ()))),
+        owned=_existing((*(member.owned or ()), *known.owned), racks),
+        held=frozenset(_held(member, known)),
     )
+
+
+def _held(member: JoinedMember, known: RackwiseUserData) -> tuple[TopicPartition, ...]:
+    """What it still reads; a note may go on naming what was lost with the membership, the subscription does not."""
+    if member.owned is not None:
+        return member.owned
+    return known.owned if known.held else ()
 
 
 def _newest(claims: Iterable[_Claim]) -> dict[TopicPartition, list[_Claim]]:

@@ -175,7 +175,8 @@ def _add(partition: TopicPartition, replicas: Replicas, racks: dict[TopicPartiti
         return f"the replicas of partition {partition} are unknown"
     for rack in replicas:
         if not rack:
-            return f"a replica of partition {partition} is on a broker without a rack: the broker is down, or has no broker.rack"
+            where = "on a broker without a rack: it is down or removed, or has no broker.rack"
+            return f"a replica of partition {partition} is {where}"
         racks.setdefault(partition, set()).add(rack)
     return ""
 

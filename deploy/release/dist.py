@@ -1,7 +1,7 @@
 """Makes the files of a release in ``dist/`` (``make dist``).
 
-They are made of the last commit alone, and its time is the time in them: the same commit gives the same bytes. Wheel
-and sdist are built twice, in two places, and compared.
+They are made of the last commit alone, and its time is the time in them: the same commit gives the same bytes, of the
+jar by the same JDK. Wheel and sdist, which have the jar, are built twice, in two places, and compared.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ import yaml
 
 from deploy.release.archives import checksums, files_below, packed
 from deploy.release.sbom import NotInstalledError, bill_of_materials, locked_packages, vendored_libraries
+from pipeline.maven import ToolError, maven
 
 TOP = Path(__file__).resolve().parents[2]
 SUMS = "SHA256SUMS"
 _CHART = Path("deploy", "helm", "rackwise")
 _UNIT = Path("deploy", "systemd", "rackwise.service")
 _VENDORED = Path("agent", "web", "page", "static", "vendor", "vendor.lock.json")
+_JAR = Path("agent", "cli", "jars", "rackwise-kafka.jar")
+_MOST_ERRORS = 3
 _WATCHED = ("grafana", "prometheus")
 _SHOWN = frozenset((".json", ".yaml", ".yml", ".md"))
 
@@ -57,6 +60,7 @@ def make_all(tree: Path, out: Path, epoch: int) -> None:
     """The files of the release of this tree. Raises ReleaseError."""
     project = tomllib.loads((tree / "pyproject.toml").read_text())["project"]
     version = str(project["version"])
+    add_jar(tree)
     build_twice(tree, out, epoch)
     (out / f"rackwise-{version}.tgz").write_bytes(chart_package(tree, version, epoch))
     shutil.copyfile(tree / _UNIT, out / _UNIT.name)
@@ -64,6 +68,22 @@ def make_all(tree: Path, out: Path, epoch: int) -> None:
         (out / f"{name}-{version}.tar.gz").write_bytes(archive)
     (out / f"rackwise-{version}.cdx.json").write_text(_bill(tree, version, project["license"], epoch))
     (out / SUMS).write_text(checksums(out))
+
+
+def add_jar(tree: Path) -> None:
+    """Build the plug-in for brokers to where the packages of the tree have it. Raises ReleaseError."""
+    with tempfile.TemporaryDirectory(prefix="rackwise-jar-") as scratch:
+        options = ("-Dmaven.test.skip=true", f"-Dbuild.home={scratch}")
+        try:
+            command = (str(maven()), "-B", "-q", "-f", str(tree / "jvm" / "pom.xml"), "package", *options)
+        except ToolError as error:
+            raise ReleaseError(str(error)) from error
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        if done.returncode:
+            errors = [line for line in done.stdout.splitlines() if "[ERROR] " in line]
+            raise ReleaseError(f"the jar cannot be built: {'; '.join(errors[:_MOST_ERRORS]) or done.stderr.strip()}")
+        (tree / _JAR).parent.mkdir(exist_ok=True)
+        shutil.copyfile(Path(scratch, _JAR.name), tree / _JAR)
 
 
 def build_twice(tree: Path, out: Path, epoch: int) -> None:

@@ -77,6 +77,16 @@ class BrokerDirectory(NamedTuple):
         return self.directory / "server.properties"
 
     @property
+    def own_settings(self) -> Path:
+        """Settings of this broker alone, which win; read at each start. There need be none."""
+        return self.directory / "own.properties"
+
+    @property
+    def libs(self) -> Path:
+        """Jars that it loads behind Kafka's own; looked at at each start. There need be none."""
+        return self.directory / "libs"
+
+    @property
     def log(self) -> Path:
         """Kafka's own log."""
         return self.directory / "server.log"
@@ -105,9 +115,11 @@ def write_shared_files(cluster_directory: Path) -> None:
 
 
 def write_settings(where: BrokerDirectory, settings: Mapping[str, str]) -> None:
-    """The broker's settings, readable by the user alone."""
+    """The broker's settings, readable by the user alone; those in its own file win."""
     where.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    where.properties.write_text(as_properties(settings), encoding="utf-8")
+    lines = where.own_settings.read_text("utf-8").splitlines() if where.own_settings.exists() else ()
+    own = dict(line.split("=", 1) for line in lines if "=" in line)
+    where.properties.write_text(as_properties({**settings, **own}), encoding="utf-8")
     where.properties.chmod(0o600)
 
 
@@ -172,5 +184,5 @@ def _java(cluster_directory: Path, jars: JarSet, where: BrokerDirectory, heap: s
         f"-Dlog4j2.configurationFile={cluster_directory / 'log4j2.properties'}",
         f"-Dlog4j.configuration={(cluster_directory / 'log4j.properties').as_uri()}",
         "-cp",
-        jars.classpath,
+        ":".join((jars.classpath, *map(str, sorted(where.libs.glob("*.jar"))))),
     )

@@ -10,7 +10,7 @@ import typer
 
 from agent.cli.examples import add_examples
 
-EXAMPLES = {"demo": ("rackwise demo --seconds 90", "rackwise demo --spark --report report")}
+EXAMPLES = {"demo": ("rackwise demo --seconds 90", "rackwise demo --spark --report report", "rackwise demo --plugin")}
 
 demo_app = typer.Typer(add_completion=False)
 
@@ -25,6 +25,12 @@ def demo(
     ] = None,
     version: Annotated[str | None, typer.Option("--kafka", metavar="VERSION", help="Version of Kafka to run.")] = None,
     spark: Annotated[bool, typer.Option("--spark", help="Run the pipeline beside it; SPARK=1 is the same.")] = False,
+    plugin: Annotated[
+        bool,
+        typer.Option(
+            "--plugin", help="Brokers have the plug-in, and a group comes to use it; DEMO_PLUGIN=1 is the same."
+        ),
+    ] = False,
     report: Annotated[
         Path,
         typer.Option("--report", metavar="FOLDER", help="With --spark: folder for the report that the demo ends with."),
@@ -34,8 +40,13 @@ def demo(
     from testbed.demo.run import run_demo
 
     long = seconds or int(os.environ.get("DEMO_SECONDS", "180"))
-    wanted = spark or os.environ.get("SPARK", "") not in {"", "0"}
-    raise typer.Exit(run_demo(seconds=long, version=version, report=report if wanted else None))
+    wanted = spark or _is_set("SPARK")
+    plugged = plugin or _is_set("DEMO_PLUGIN")
+    raise typer.Exit(run_demo(seconds=long, version=version, report=report if wanted else None, plugin=plugged))
+
+
+def _is_set(variable: str) -> bool:
+    return os.environ.get(variable, "") not in {"", "0"}
 
 
 add_examples(demo_app, EXAMPLES, {})

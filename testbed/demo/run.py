@@ -25,6 +25,7 @@ from testbed.cluster import DEFAULT_VERSION, ClusterSpec, EmbeddedCluster
 from testbed.cluster.ports import HeldPorts, hold_ports
 from testbed.demo.console import DemoConsole
 from testbed.demo.follower import LoopFollower
+from testbed.demo.plugin_scene import PluginScene, plan_with_plugin, with_plugin
 from testbed.demo.requirements import check_needs
 from testbed.demo.results import missing, read_back, summary
 from testbed.demo.script import APPLICATION, DemoScript, ScriptContext, times
@@ -47,24 +48,26 @@ class _EndedEarly(KeyboardInterrupt):
         self.exit_code = 128 + number
 
 
-def run_demo(*, seconds: int, version: str | None = None, report: Path | None = None) -> int:
+def run_demo(*, seconds: int, version: str | None = None, report: Path | None = None, plugin: bool = False) -> int:
     """Run the demo for ``seconds`` from the first cycle on; the exit code.
 
-    ``report``: also run the pipeline on Spark, and leave its report in this folder.
+    ``report``: also run the pipeline on Spark, and leave its report in this folder. ``plugin``: the brokers have the
+    plug-in, and a group comes to use it.
     Raises RackwiseError when something that it needs is missing or the cluster does not start.
     """
     screen = DemoConsole()
     try:
         with _signals_raise():
-            return _play(screen, seconds, version or DEFAULT_VERSION, report)
+            spec = ClusterSpec(version=version or DEFAULT_VERSION, racks=DEMO_RACKS)
+            return _play(screen, seconds, with_plugin(spec) if plugin else spec, report)
     except _EndedEarly as ended:
         screen.plain("", "interrupted; the cluster is stopped and its files are removed")
         return ended.exit_code
 
 
-def _play(screen: DemoConsole, seconds: int, version: str, report: Path | None) -> int:
+def _play(screen: DemoConsole, seconds: int, spec: ClusterSpec, report: Path | None) -> int:
     screen.plain(
-        f"rackwise beside a live cluster of Kafka {version}, in dry run: it reports findings and "
+        f"rackwise beside a live cluster of Kafka {spec.version}, in dry run: it reports findings and "
         "publishes proposals, and changes nothing but its own topics."
     )
     with ExitStack() as stack:
@@ -77,15 +80,16 @@ def _play(screen: DemoConsole, seconds: int, version: str, report: Path | None) 
         if report is not None:
             screen.setup(check_spark(report))
         stack.callback(screen.plain, "", "cleaning up")
-        cluster = stack.enter_context(_cluster(screen, version))
-        work = stack.enter_context(_work(screen, cluster, version))
+        cluster = stack.enter_context(EmbeddedCluster.start(spec, on_progress=screen.setup))
+        work = stack.enter_context(_work(screen, cluster))
         loaded = demo_settings(cluster, work, **{"http.port": str(held.ports[0])})
         log = stack.enter_context((cluster.directory / "agent.log").open("w", encoding="utf-8"))
         set_up_logging(form="json", stream=log)
         agent = stack.enter_context(agent_of(loaded.settings))
         screen.setup(f"the agent looks every {_POLL} and plans every {_PLAN}; its log: {log.name}")
         screen.setup(f"try in another terminal: rackwise doctor -b {cluster.bootstrap_servers}")
-        context = ScriptContext(cluster, work, screen)
+        plugin = PluginScene(work, screen, lambda: agent.watch.state.cycle) if spec.plugins else None
+        context = ScriptContext(cluster, work, screen, plugin)
         spark = None
         if report is not None:
             where = SparkOptions(cluster.bootstrap_servers, cluster.directory, report)
@@ -95,7 +99,7 @@ def _play(screen: DemoConsole, seconds: int, version: str, report: Path | None) 
         screen.setup(f"open the page: {server.scheme}://{server.address}/")
         if not _run(agent, server, context, seconds, spark):
             raise _ended_early(signal.SIGINT)
-        return _end(screen, loaded, agent, spark)
+        return _end(context, loaded, agent, spark)
 
 
 def demo_settings(cluster: EmbeddedCluster, work: ClusterWorkload, **more: str) -> LoadedSettings:
@@ -119,14 +123,11 @@ def demo_settings(cluster: EmbeddedCluster, work: ClusterWorkload, **more: str) 
     return load_settings(flags=flags, environ={})
 
 
-def _cluster(screen: DemoConsole, version: str) -> EmbeddedCluster:
-    return EmbeddedCluster.start(ClusterSpec(version=version, racks=DEMO_RACKS), on_progress=screen.setup)
-
-
 @contextmanager
-def _work(screen: DemoConsole, cluster: EmbeddedCluster, version: str) -> Iterator[ClusterWorkload]:
+def _work(screen: DemoConsole, cluster: EmbeddedCluster) -> Iterator[ClusterWorkload]:
     """The demo's workload, joined or nearly so."""
-    with ClusterWorkload.start(cluster.bootstrap_servers, version, demo_plan, on_progress=screen.setup) as work:
+    plan = plan_with_plugin if cluster.spec.plugins else demo_plan
+    with ClusterWorkload.start(cluster.bootstrap_servers, cluster.spec.version, plan, on_progress=screen.setup) as work:
         until, shown_at, shown = time.monotonic() + _READY_WITHIN_S, 0.0, ""
         while (waiting := work.unready()) and time.monotonic() < until:
             now = "waiting: " + "; ".join(waiting)
@@ -174,14 +175,19 @@ def _run(
     return follower.done.is_set()
 
 
-def _end(screen: DemoConsole, loaded: LoadedSettings, agent: AgentDaemon, spark: SparkPipeline | None) -> int:
+def _end(context: ScriptContext, loaded: LoadedSettings, agent: AgentDaemon, spark: SparkPipeline | None) -> int:
+    screen, plugin = context.screen, context.plugin
     last = agent.watch.state.planned
     if last is None:
         screen.plain("", "rackwise demo: no cycle made a plan, so there are no proposals to show")
         return 1
     read = read_back(loaded.settings)
-    screen.plain("", *summary(read, loaded.settings.proposals_topic, last))
     lacking = missing(read)
+    screen.plain("", *summary(read, loaded.settings.proposals_topic, last))
+    if plugin is not None:
+        plugin.look_again()
+        screen.plain(*plugin.figures.summary())
+        lacking = (*lacking, *plugin.figures.lacking())
     if spark is not None and spark.error is None:
         screen.plain(*spark.summary())
     elif spark is not None:

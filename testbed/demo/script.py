@@ -1,4 +1,4 @@
-"""Changes of the cluster during the demo: the Streams application grows, then a broker changes its rack.
+"""Changes of the cluster during the demo: the Streams application grows, the plug-in comes, a broker changes its rack.
 
 The application is scaled out as soon as its standbys are close, so that its warm-ups are seen to catch up. The broker
 is relabelled once a rebalance was proposed for them, or so late that what follows of it is still planned for.
@@ -15,6 +15,7 @@ from typing import NamedTuple
 from agent.errors import RackwiseError
 from testbed.cluster import EmbeddedCluster
 from testbed.demo.console import ConsoleLine, DemoConsole
+from testbed.demo.plugin_scene import PluginScene
 from testbed.demo.workload import ClusterWorkload
 
 APPLICATION = "shop"
@@ -42,13 +43,15 @@ class ScriptContext(NamedTuple):
     cluster: EmbeddedCluster
     work: ClusterWorkload
     screen: DemoConsole
+    plugin: PluginScene | None = None
+    """None without the plug-in."""
 
 
 class DemoScript:
     """A thread that changes the cluster. What goes wrong is printed and does not end the demo."""
 
     def __init__(self, context: ScriptContext, at: ScriptTimes, promotion_proposed: threading.Event) -> None:
-        self._cluster, self._work, self._screen = context
+        self._cluster, self._work, self._screen, self._plugin = context
         self._at = at
         self._promotion_proposed = promotion_proposed
         self._ended = threading.Event()
@@ -70,6 +73,7 @@ class DemoScript:
         try:
             if self._wait(lambda: not self._work.unsettled(), 0.0, self._at.scale_out_latest):
                 self._scale_out()
+            self._bring_plugin()
             if self._wait(self._promotion_proposed.is_set, self._at.relabel_earliest, self._at.relabel_latest):
                 self._relabel()
         except RackwiseError as error:
@@ -91,6 +95,12 @@ class DemoScript:
             ConsoleLine("scene", f"scaling {APPLICATION} out: one more instance {where}, with empty stores")
         )
         self._work.scale_out(APPLICATION, rack)
+
+    def _bring_plugin(self) -> None:
+        """The scene of the plug-in, until a look has what it brought, or the broker is to change its rack."""
+        if self._plugin is not None and self._wait(self._plugin.is_ready, 0.0, self._at.relabel_earliest):
+            self._plugin.begin()
+            self._wait(self._plugin.is_over, 0.0, self._at.relabel_latest)
 
     def _relabel(self) -> None:
         broker = self._cluster.brokers[-1]

@@ -98,7 +98,7 @@ def test_its_plan_is_approved_by_clicking_on_what_was_seen(walk: BrowsedPage) ->
     expect(page.locator("#table-checks")).to_be_visible()
     page.get_by_label("Reason, kept in the journal").first.fill("carts must outlive a rack")
     page.get_by_role("button", name="Approve exactly this plan").click()
-    expect(page.locator(".notice.good")).to_contain_text("Done.")
+    expect(page.locator(".notice.good")).to_contain_text("Done:")
 
 
 def test_the_move_finishes_and_the_other_person_sees_it(walk: BrowsedPage) -> None:
@@ -126,7 +126,7 @@ def test_the_keyboard_alone_approves(walk: BrowsedPage) -> None:
     expect(page.locator("#decide")).to_be_visible()
     _tab_to(page, "button", lambda text: text == "Approve exactly this plan")
     page.keyboard.press("Enter")
-    expect(page.locator(".notice.good")).to_contain_text("Done.")
+    expect(page.locator(".notice.good")).to_contain_text("Done:")
     until(lambda: all(len(racks) == 2 for racks in walk.agent.racks_of(TYPED)), page)
 
 

@@ -45,6 +45,7 @@ from tests.hostile_cluster import (
     poisoned,
     twin,
 )
+from tests.jvm.building import packaged_jar
 
 FORMS = ("table", "json", "jsonl", "yaml", "csv")
 ESC, LINE, FORMULA, LONG = "a screen that is cleared", "a line feed", "a formula", "5,000 characters"
@@ -129,6 +130,9 @@ CASES = [
     Case("config schema", lambda _world: (), ("json", "yaml")),
     Case("config docs", lambda _world: (), NO_FORMS),
     Case("config example", lambda _world: (), NO_FORMS),
+    Case("plugin jar", lambda world: ("-o", str(world.folder))),
+    Case("plugin jar", lambda _world: ()),
+    *(Case("plugin jar", lambda world, name=name: ("-o", world.name(name)), NO_FORMS, BAD) for name in POISONS),
     Case("cluster status", lambda _world: ()),
     Case("cluster up", lambda world: ("-n", world.name(ESC))),
     Case("cluster down", lambda world: ("-n", world.name(ESC)), NO_FORMS),
@@ -177,6 +181,12 @@ def leaves() -> list[str]:
 def test_every_command_has_a_case() -> None:
     about_no_cluster = {"token check", "token new"}
     assert sorted({case.command for case in CASES}) == [one for one in leaves() if one not in about_no_cluster]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def jar() -> None:
+    """What `rackwise plugin jar` writes out."""
+    packaged_jar()
 
 
 @pytest.fixture

@@ -41,6 +41,7 @@ JAVA = {
     "range": "org.apache.kafka.clients.consumer.RangeAssignor",
     "sticky": "org.apache.kafka.clients.consumer.StickyAssignor",
     "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+    "optimal": "rackwise.assignor.RackwiseConsumerAssignor",
 }
 
 
@@ -274,6 +275,8 @@ class Lab:
             topic: tuple(frozenset(racks[node] for node in placed) for placed in its) for topic, its in topics.items()
         }
         self.java: JavaHost | None = None
+        self.plugins: tuple[str, ...] = ()
+        """Jars that Java members load beside Kafka's own."""
         self._stack = ExitStack()
         self._groups = 0
         self._members = 0
@@ -290,7 +293,7 @@ class Lab:
             strategy = make(client, strategy, rack)
         plan = Plan(f"m{self._members:05}", group, tuple(topics or self.topics), rack, strategy)
         if client == "java":
-            self.java = self.java or self._stack.enter_context(_java(self.bootstrap))
+            self.java = self.java or self._stack.enter_context(_java(self.bootstrap, self.plugins))
             return JavaMember(self.java, plan)
         if client == "librdkafka":
             return LibrdkafkaMember(self.bootstrap, plan)
@@ -371,8 +374,8 @@ class Overlaps:
 
 
 @contextmanager
-def _java(bootstrap: str) -> Iterator[JavaHost]:
-    host = JavaHost(bootstrap, "4.3.1")
+def _java(bootstrap: str, plugins: tuple[str, ...]) -> Iterator[JavaHost]:
+    host = JavaHost(bootstrap, "4.3.1", plugins=plugins)
     try:
         yield host
     finally:

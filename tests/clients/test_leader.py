@@ -19,7 +19,7 @@ def member(
     name: str,
     *,
     rack: str | None = None,
-    owned: tuple[TopicPartition, ...] = (),
+    owned: tuple[TopicPartition, ...] | None = (),
     generation: int | None = None,
     data: bytes = b"",
     instance_id: str | None = None,
@@ -163,6 +163,16 @@ ANSWERS = [
         (A, A),
         {"m1": (T1,), "m2": (T0,)},
         id="optimal gives at once what an eager member has revoked",
+    ),
+    pytest.param(
+        "optimal",
+        [
+            member("m1", data=user_data("optimal", RackwiseUserData(owned=(T0, T1), generation=3, held=True))),
+            member("m2"),
+        ],
+        (A, A),
+        {"m1": (T1,), "m2": (T0,)},
+        id="optimal gives at once what a note still names and the subscription's field no more",
     ),
     pytest.param(
         "optimal",

@@ -87,7 +87,7 @@ def test_a_look_that_falls_due_while_one_is_running_is_skipped_and_never_stacked
     looks.go_on.clear()
     looks.schedule.start()
     looks.wait_for(1)
-    looks.schedule.look_by(0)
+    looks.schedule.look_now()
     end = time.monotonic() + 10
     while not looks.skipped:
         assert time.monotonic() < end
@@ -95,6 +95,18 @@ def test_a_look_that_falls_due_while_one_is_running_is_skipped_and_never_stacked
     looks.go_on.set()
     time.sleep(0.3)
     assert (len(looks.times), looks.most_at_once) == (1, 1)
+
+
+def test_a_look_that_is_asked_for_during_a_look_follows_it(looks: Looks) -> None:
+    looks.go_on.clear()
+    looks.schedule.start()
+    looks.wait_for(1)
+    looks.schedule.look_by(0, planning=True)
+    time.sleep(0.3)
+    assert len(looks.times) == 1
+    looks.go_on.set()
+    looks.wait_for(2)
+    assert (looks.plannings, looks.skipped, looks.most_at_once) == ([True, True], 0, 1)
 
 
 def test_a_schedule_that_has_not_begun_or_has_ended_only_notes_the_planning(looks: Looks) -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tarfile
 import tomllib
 import zipfile
@@ -22,6 +23,7 @@ from deploy.release import dist
 from deploy.release.archives import checksums, packed
 from deploy.release.sbom import NotInstalledError, bill_of_materials, locked_packages
 from tests.deploy.tooling import TOP, run, tool
+from tests.jvm.building import packaged_jar
 
 EPOCH = 1_700_000_000
 PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]
@@ -109,6 +111,40 @@ def test_the_sdist_builds_the_same_wheel(made: Path, tmp_path: Path) -> None:
         archive.extractall(tmp_path, filter="data")
     dist._build(tmp_path / SDIST.removesuffix(".tar.gz"), tmp_path / "built", EPOCH, umask=0o022)
     assert (tmp_path / "built" / WHEEL).read_bytes() == (made / WHEEL).read_bytes()
+
+
+def on_the_wheel(wheel: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command of rackwise as this wheel alone has it."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "site")  # noqa: S202 our own wheel
+    return subprocess.run(
+        [sys.executable, "-m", "agent", *arguments], cwd=folder, env={**os.environ, "PYTHONPATH": str(folder / "site")},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_the_wheel_has_the_jar_for_brokers_and_writes_it_out(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "libs").mkdir()
+    done = on_the_wheel(made / WHEEL, tmp_path, "plugin", "jar", "-o", "libs", "-o", "json")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "libs" / "rackwise-kafka.jar").read_bytes() == packaged_jar().read_bytes()
+    assert json.loads(done.stdout)["written"] is True
+
+
+def test_a_wheel_that_is_built_without_the_jar_says_what_to_do(tree: Path, tmp_path: Path) -> None:
+    bare = shutil.copytree(tree, tmp_path / "tree", symlinks=True, ignore=shutil.ignore_patterns("*.jar"))
+    dist._build(bare, tmp_path / "built", EPOCH, umask=0o022)
+    done = on_the_wheel(tmp_path / "built" / WHEEL, tmp_path, "plugin", "jar")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert str(tmp_path / "site" / "agent" / "cli" / "jars") in done.stderr
+    assert "Run `make jar` in the clone" in done.stderr
+
+
+def test_a_jar_that_cannot_be_built_stops_the_release(tree: Path, tmp_path: Path) -> None:
+    broken = shutil.copytree(tree, tmp_path / "tree", symlinks=True, ignore=shutil.ignore_patterns("*.jar"))
+    (broken / "jvm/src/main/java/rackwise/assignor/Broken.java").write_text("package rackwise.assignor; class {")
+    with pytest.raises(dist.ReleaseError, match=r"the jar cannot be built: .*Broken\.java"):
+        dist.add_jar(broken)
 
 
 def test_helm_takes_the_packed_chart_for_the_chart(made: Path) -> None:

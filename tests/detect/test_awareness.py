@@ -193,6 +193,17 @@ def test_an_absent_broker_switches_streams_off_although_its_rack_is_remembered()
     assert broker.rack.name == "c"
 
 
+def test_absent_brokers_are_named_in_one_sentence_whatever_is_on_them() -> None:
+    answers = an_application(a_cluster().broker(4, "a").broker(5, "b"), sums={"0_0": -2})
+    answers.topic("g-store-changelog", (3,), (4,), (5,))
+    run = Run(with_group("g", num_standby_replicas=1, **ON)).look(answers.at(0))
+    assert not off(run)
+    (found,) = off(run.look(answers.without_broker(3).without_broker(4).at(10)))
+    assert dict(found.evidence)["because"] == (
+        "brokers 3 and 4, with replicas of g-store-changelog, are absent, and clients do not know their racks",
+    )
+
+
 def test_while_brokers_do_not_answer_nobody_is_called_absent() -> None:
     answers = an_application(a_cluster())
     run = Run(with_group("g", **ON)).look(answers.at(0))

@@ -159,6 +159,7 @@ DOCUMENTS: tuple[CommandDocument, ...] = (
         "config-check", config.CheckedSettings, ("config check",), "That the settings can be used.", rows=False
     ),
     CommandDocument("notify-test", notify.TargetRow, ("notify test",), "What each target answered, one row each."),
+    CommandDocument("plugin-jar", config.PluginJar, ("plugin jar",), "The jar for brokers.", rows=False),
     CommandDocument("cluster", cluster.LocalCluster, ("cluster up", "cluster status"), "Clusters on this machine."),
     CommandDocument(
         "spark-backtest", BacktestRow, ("spark backtest",), "Strategies by how well they did, one row each."

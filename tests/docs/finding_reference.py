@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
+from agent.explain.finding_ends import ENDS
 from agent.values.finding import FindingReason, FindingSeverity
 from tests.docs.house import files, tree_of
 from tests.docs.reference_pages import table, write
@@ -23,146 +23,51 @@ holds is shown, and nothing is planned from it. What needs more than one look is
 _ORDER = [FindingSeverity.CRITICAL, FindingSeverity.WARNING, FindingSeverity.INFO]
 
 
-class FindingRemedy(NamedTuple):
-    """What a reason means, and what ends it."""
-
-    means: str
-    mends: str
-
-
-REMEDIES: Mapping[str, FindingRemedy] = {
-    "BROKER_ABSENT": FindingRemedy(
-        "A broker that holds replicas, or was seen earlier, is not live.",
-        "The broker comes back. Nothing is moved because of it before `racks.broker_absent_for`.",
+MEANS: Mapping[str, str] = {
+    "BROKER_ABSENT": "A broker that holds replicas, or was seen earlier, is not live.",
+    "BROKER_RACK_CHANGED": "A broker is in another rack than before.",
+    "BROKER_RACK_MISSING": "A broker has no `broker.rack`.",
+    "RACK_FLAPPING": "A broker's rack changed `racks.flap_changes` times within `racks.flap_window`.",
+    "RACK_SPELLING": "One rack seems to be written in several ways.",
+    "RACK_LOCATORS_DISAGREE": "Two rack locators give one broker or member different racks.",
+    "SELECTOR_NOT_RACK_AWARE": "Brokers let consumers read from leaders only.",
+    "REPLICA_RACKS_CHANGED": (
+        "The racks of a partition's replicas are others than before; or partitions are new (info)."
     ),
-    "BROKER_RACK_CHANGED": FindingRemedy(
-        "A broker is in another rack than before.",
-        "Nothing, where it was meant; after `racks.stable_for` the replicas that it holds are planned anew.",
+    "REPLICAS_SHARE_RACK": "Replicas of a partition share a rack while another rack is free.",
+    "UNDER_MIN_ISR": "A partition refuses writes with `acks=all`, or has no leader.",
+    "AT_MIN_ISR": "One in-sync replica less, and writes with `acks=all` stop.",
+    "FOREIGN_REASSIGNMENT": "A reassignment of another tool is in progress.",
+    "THROTTLE_LEFT_BEHIND": "A replication throttle is set and no reassignment needs it.",
+    "LEADER_SKEW": "Preferred leaders are uneven over the racks.",
+    "MEMBER_WITHOUT_RACK": (
+        "Members send no rack, so they fetch from leaders and are assigned without regard to racks."
     ),
-    "BROKER_RACK_MISSING": FindingRemedy("A broker has no `broker.rack`.", "Set it, and restart the broker."),
-    "RACK_FLAPPING": FindingRemedy(
-        "A broker's rack changed `racks.flap_changes` times within `racks.flap_window`.",
-        "Find what sets it; nothing is planned from it meanwhile.",
+    "MEMBER_IN_NO_BROKERS_RACK": "A member sends a rack that no broker has: all that it reads crosses racks.",
+    "SUBSCRIPTION_TOO_OLD": "A client is too old to send a rack in its subscription.",
+    "PARTITION_CLAIMED_TWICE": "Two members of a group hold one partition.",
+    "ASSIGNED_WHAT_IS_NOT_THERE": "Members hold partitions of topics that do not exist.",
+    "ASSIGNMENT_WORSE_THAN_OPTIMUM": "Another assignment of the same balance reads less across racks.",
+    "ASSIGNOR_WOULD_NOT_FIX": "The group's own assignor would not find the better assignment.",
+    "GROUP_KIND_IGNORES_RACKS": (
+        "The brokers assign this group (KIP-848, KIP-1071), and Kafka's own assignors there do not look at racks."
     ),
-    "RACK_SPELLING": FindingRemedy(
-        "One rack seems to be written in several ways.", "One spelling for brokers and clients, or an `alias` locator."
+    "PREDICTION_MISSED": "The group was assigned otherwise than rackwise predicted.",
+    "RACK_AWARENESS_OFF": "The group's assignor does not look at racks, for the reason in the sentence.",
+    "MIXED_VERSIONS": "Members run different versions of their client.",
+    "GROUP_STUCK_IN_REBALANCE": "A group rebalances for longer than `detect.stuck_rebalance_after`.",
+    "GROUP_UNDECODABLE": "Metadata of a member cannot be read by any known version.",
+    "STATE_UNKNOWN": (
+        "It is not known which of the application's tasks have state, so standbys and lags are not either."
     ),
-    "RACK_LOCATORS_DISAGREE": FindingRemedy(
-        "Two rack locators give one broker or member different racks.",
-        "Correct the one that is wrong; the first in `rack.locator.class` wins.",
-    ),
-    "SELECTOR_NOT_RACK_AWARE": FindingRemedy(
-        "Brokers let consumers read from leaders only.",
-        "`replica.selector.class` of all brokers, and a restart of each.",
-    ),
-    "REPLICA_RACKS_CHANGED": FindingRemedy(
-        "The racks of a partition's replicas are others than before; or partitions are new (info).",
-        "Nothing, where it was meant. Where replicas share a rack now, that is a finding of its own.",
-    ),
-    "REPLICAS_SHARE_RACK": FindingRemedy(
-        "Replicas of a partition share a rack while another rack is free.",
-        "Approve the `reassign` proposal, or move them by `kafka-reassign-partitions.sh`.",
-    ),
-    "UNDER_MIN_ISR": FindingRemedy(
-        "A partition refuses writes with `acks=all`, or has no leader.",
-        "Bring its replicas back in sync; rackwise moves nothing of it meanwhile.",
-    ),
-    "AT_MIN_ISR": FindingRemedy(
-        "One in-sync replica less, and writes with `acks=all` stop.", "Bring the missing replica back in sync."
-    ),
-    "FOREIGN_REASSIGNMENT": FindingRemedy(
-        "A reassignment of another tool is in progress.", "It ends by itself; rackwise never cancels it."
-    ),
-    "THROTTLE_LEFT_BEHIND": FindingRemedy(
-        "A replication throttle is set and no reassignment needs it.",
-        "The `kafka-configs.sh` line of the advice; throttles of rackwise itself are removed by the agent.",
-    ),
-    "LEADER_SKEW": FindingRemedy(
-        "Preferred leaders are uneven over the racks.", "Approve the `leaders` proposal; no data moves."
-    ),
-    "MEMBER_WITHOUT_RACK": FindingRemedy(
-        "Members send no rack, so they fetch from leaders and are assigned without regard to racks.",
-        "`client.rack` of each client; a rack locator tells rackwise alone.",
-    ),
-    "MEMBER_IN_NO_BROKERS_RACK": FindingRemedy(
-        "A member sends a rack that no broker has: all that it reads crosses racks.",
-        "`client.rack` spelled as the brokers' `broker.rack`.",
-    ),
-    "SUBSCRIPTION_TOO_OLD": FindingRemedy(
-        "A client is too old to send a rack in its subscription.",
-        "A newer client; for kafka-python and aiokafka the [assignors for Python](../clients.md).",
-    ),
-    "PARTITION_CLAIMED_TWICE": FindingRemedy(
-        "Two members of a group hold one partition.", "The group's next rebalance; if it lasts, the clients' assignor."
-    ),
-    "ASSIGNED_WHAT_IS_NOT_THERE": FindingRemedy(
-        "Members hold partitions of topics that do not exist.", "The group's next rebalance, or the missing topic."
-    ),
-    "ASSIGNMENT_WORSE_THAN_OPTIMUM": FindingRemedy(
-        "Another assignment of the same balance reads less across racks.",
-        "A `trigger` where one rebalance brings it; else another assignor, replicas or leaders.",
-    ),
-    "ASSIGNOR_WOULD_NOT_FIX": FindingRemedy(
-        "The group's own assignor would not find the better assignment.",
-        "The assignor that the advice names; a rebalance alone changes nothing.",
-    ),
-    "GROUP_KIND_IGNORES_RACKS": FindingRemedy(
-        "The brokers assign this group (KIP-848, KIP-1071), and their assignors do not look at racks.",
-        "`group.protocol=classic` where the gain is worth it, or replicas and leaders near the members.",
-    ),
-    "PREDICTION_MISSED": FindingRemedy(
-        "The group was assigned otherwise than rackwise predicted.",
-        "Set below `groups.<application.id>` what the application really uses.",
-    ),
-    "RACK_AWARENESS_OFF": FindingRemedy(
-        "The group's assignor does not look at racks, for the reason in the sentence.",
-        "What the sentence names: `client.rack`, `broker.rack`, an assignor or a strategy.",
-    ),
-    "MIXED_VERSIONS": FindingRemedy(
-        "Members run different versions of their client.", "The end of the upgrade; then it goes by itself."
-    ),
-    "GROUP_STUCK_IN_REBALANCE": FindingRemedy(
-        "A group rebalances for longer than `detect.stuck_rebalance_after`.",
-        "The members that do not join: long polls, crashes, `max.poll.interval.ms`.",
-    ),
-    "GROUP_UNDECODABLE": FindingRemedy(
-        "Metadata of a member cannot be read by any known version.",
-        "Nothing for unknown assignors: the group is left alone. Else look at the client.",
-    ),
-    "STATE_UNKNOWN": FindingRemedy(
-        "It is not known which of the application's tasks have state, so standbys and lags are not either.",
-        "`groups.<application.id>.topology.*`, or the right to describe its changelog topics.",
-    ),
-    "WARMUP_PROMOTABLE": FindingRemedy(
-        "A warm-up has caught up and waits for a probing rebalance.",
-        "A `trigger` of the agent, or the application's own `probing.rebalance.interval.ms`.",
-    ),
-    "WARMUP_UNSURE": FindingRemedy(
-        "Whether a warm-up has caught up is not certain.",
-        "`groups.<application.id>.application.endpoints` makes lags certain.",
-    ),
-    "WARMUP_NEVER": FindingRemedy(
-        "A warm-up falls behind at its rate and will not catch up.",
-        "Faster restoring on that instance, or a larger `acceptable.recovery.lag`.",
-    ),
-    "STANDBY_LAG_GROWS": FindingRemedy(
-        "A standby falls further and further behind.", "The instance that runs it: disk, network, threads."
-    ),
-    "COPIES_SHARE_RACK": FindingRemedy(
-        "Copies of a task share a rack or tag while another is free.",
-        "`rack.aware.assignment.tags` and client tags; under KIP-1071 there is no setting for it.",
-    ),
-    "RIGHTS_MISSING": FindingRemedy(
-        "rackwise lacks a right, so a part of the cluster is unknown.",
-        "The [right](rights.md) that the sentence names.",
-    ),
-    "PART_MISSING": FindingRemedy(
-        "A part of the cluster did not answer, or an answer was doubted.",
-        "The next look, if it was a passing fault; else the broker that the sentence names.",
-    ),
-    "WEIGHTS_UNUSED": FindingRemedy(
-        "Weights of the pipeline are not used, or in part.", "Run the pipeline, or set `weights.enabled=false`."
-    ),
+    "WARMUP_PROMOTABLE": "A warm-up has caught up and waits for a probing rebalance.",
+    "WARMUP_UNSURE": "Whether a warm-up has caught up is not certain.",
+    "WARMUP_NEVER": "A warm-up falls behind at its rate and will not catch up.",
+    "STANDBY_LAG_GROWS": "A standby falls further and further behind.",
+    "COPIES_SHARE_RACK": "Copies of a task share a rack or tag while another is free.",
+    "RIGHTS_MISSING": "rackwise lacks a right, so a part of the cluster is unknown.",
+    "PART_MISSING": "A part of the cluster did not answer, or an answer was doubted.",
+    "WEIGHTS_UNUSED": "Weights of the pipeline are not used, or in part.",
 }
 """By the reason's name; the tests compare them with the reasons."""
 _SURE = {
@@ -182,7 +87,8 @@ def page() -> str:
         (
             one.value,
             " or ".join(severity.value for severity in _ORDER if severity in found[one.name]),
-            *REMEDIES[one.name],
+            MEANS[one.name],
+            ENDS[one],
         )
         for one in reasons
     ]

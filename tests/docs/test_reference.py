@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from agent.explain.finding_ends import ENDS
 from agent.guard.judge import ALL_CHECKS
 from agent.values.finding import FindingReason
 from agent.values.proposal import ProposalReason
@@ -13,7 +14,7 @@ from agent.values.verdict import HoldReason, RefuseReason
 from tests.cli.documents import commands
 from tests.docs import api_reference
 from tests.docs.exit_code_reference import codes
-from tests.docs.finding_reference import REMEDIES, severities
+from tests.docs.finding_reference import MEANS, severities
 from tests.docs.proposal_reference import KIND_OF
 from tests.docs.reference import pages
 from tests.docs.reference_pages import FOLDER, ROOT
@@ -31,7 +32,8 @@ def test_no_page_is_left_of_what_is_gone() -> None:
 
 
 def test_every_finding_has_a_severity_and_a_remedy_and_no_remedy_is_of_another() -> None:
-    assert {*REMEDIES} == {one.name for one in FindingReason}
+    assert {*MEANS} == {one.name for one in FindingReason}
+    assert {*ENDS} == {*FindingReason}
     assert [reason for reason, found in severities().items() if not found] == []
     page = (FOLDER / "findings.md").read_text()
     assert [one.value for one in FindingReason if f"\n| {one.value} |" not in page] == []

@@ -75,6 +75,7 @@ ROWS: Mapping[Command, Row] = {
     ("token", "check"): Row(reads={**SETTINGS, "file": ("--file", "FILE")}),
     ("config", "docs"): Row(),
     ("config", "example"): Row(),
+    ("plugin", "jar"): Row(writes=("output",)),
     ("cluster", "up"): Row(),
     ("cluster", "down"): Row(),
     ("cluster", "status"): Row(),

@@ -19,7 +19,7 @@ from agent.execute.commands.identity import (
     witnessed,
 )
 from agent.journal.approvals import ApprovalState, approval_of
-from agent.journal.commands import CommandVerb, answer_to, pause_in
+from agent.journal.commands import MAX_TEXT, CommandVerb, answer_to, pause_in
 from agent.journal.leader import LeaderEntry, leader_write
 from agent.journal.record_trust import JournalKey, JournalTrust
 from agent.values.journal import JournalState
@@ -53,6 +53,12 @@ def obeyed(*commands: InboxEntry, view: JournalState = VIEW, limits: Limits = TW
 def test_the_person_of_a_page_is_proven_by_a_key_of_the_executors(key: JournalKey) -> None:
     one = given(CommandVerb.APPROVE, by=CommandWitness("rw-2", (key,)))
     assert sender_of(one, {}, CLUSTER, (KEY, FORMER)) == CommandSender("ann", signed=True, witness="rw-2")
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_name_of_a_page_has_a_bound_of_its_length(more: int) -> None:
+    one = given(CommandVerb.APPROVE, "a" * (MAX_TEXT + more))
+    assert (sender_of(one, {}, CLUSTER, (KEY,)).person is None) == bool(more)
 
 
 @pytest.mark.parametrize("has", [(KEY,), (FORMER,), (KEY, FORMER), (FORMER, KEY)])

@@ -158,6 +158,22 @@ def test_a_reader_of_unknown_rack_is_unknown():
     assert row(explained("group/g", built), "m1 t-0", "local").answer is RuleAnswer.UNKNOWN
 
 
+def test_what_a_rebalancing_group_does_not_show_is_unknown() -> None:
+    """Its members' subscriptions and its protocol are shown in state Stable alone."""
+    rows = explained("group/g", swapped(state="PreparingRebalance", hidden=True, assignor=None))
+    processes: tuple[object, ...] = ()
+    streams = a_cluster().topic("t", (1,)).streams(
+        "g", *processes, topology=None, members=(member("m1", None, None),), state="PreparingRebalance", hidden=True,
+        assignor=None,
+    )  # fmt: skip
+    for shown, members in ((rows, "2 members"), (explained("group/g", streams), "1 member")):
+        known = row(shown, "group/g", "racks known")
+        assert known.answer is RuleAnswer.UNKNOWN
+        assert known.sentence == f"the racks of {members} are not shown while the group is PreparingRebalance"
+        assert row(shown, "group/g", "keeps partitions in a rebalance").answer is RuleAnswer.UNKNOWN
+    assert row(rows, "group/g", "assignor looks at racks").answer is RuleAnswer.UNKNOWN
+
+
 def test_a_group_that_cannot_be_judged_says_why():
     built = a_cluster().topic("t", (1,)).group("g", member("m", None, "t-0"))
     assert row(explained("group/g", built), "group/g", "assessed").sentence == "no member's rack is known"
@@ -269,6 +285,8 @@ def test_a_table_names_figures_in_words() -> None:
     assert label("next_probing_rebalance_ms") == "next probing rebalance"
     assert label("acceptable_recovery_lag_is") == "source of acceptable.recovery.lag"
     assert label("partitions_changed") == "partitions changed"
+    assert (label("basis"), label("why_not_weights")) == ("figures rest on", "no weights")
+    assert (label("who"), label("count")) == ("concerns", "concerned")
 
 
 def test_a_topic_of_one_partition_has_no_plural() -> None:

@@ -25,24 +25,25 @@ from tests.jvm.building import run_maven
 from tests.jvm.groups import figures, optimum, problem_of, random_groups
 
 Ask = Callable[[dict[str, Any]], dict[str, Any]]
+MAIN = "rackwise.assignor.CompareMain"
 LIMITS = (None, None, 3)
 SHOWN = 5
 
 
 @contextmanager
-def assignor(directory: Path) -> Iterator[Ask]:
-    """The Java assignor as a function from a group to its answer; compiled into the directory."""
+def assignor(directory: Path, main_class: str = MAIN) -> Iterator[Ask]:
+    """The Java assignor as a function from a question to its answer; compiled into the directory."""
     run_maven("test-compile", f"-Dbuild.home={directory}")
     jars = kafka_jars(DEFAULT_VERSION)
     classpath = f"{directory / 'classes'}:{directory / 'test-classes'}:{jars.classpath}"
-    command = (str(jars.java), "-cp", classpath, "rackwise.assignor.CompareMain")
+    command = (str(jars.java), "-cp", classpath, main_class)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         to, from_ = process.stdin, process.stdout
 
-        def ask(group: dict[str, Any]) -> dict[str, Any]:
-            to.write(json.dumps(group) + "\n")
+        def ask(question: dict[str, Any]) -> dict[str, Any]:
+            to.write(json.dumps(question) + "\n")
             to.flush()
             answer: dict[str, Any] = json.loads(from_.readline())
             return answer

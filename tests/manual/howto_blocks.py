@@ -11,6 +11,7 @@ A mark is a comment of HTML in the line before a block of ``sh``::
     <!-- run; last -->                    run after all documents
     <!-- drill; ... -->                   the same, in the drill alone: it takes minutes
     <!-- drill; grow -->                  the application gets one more instance after it
+    <!-- drill; joins -->                 a member joins the group before it (``leaves``: that one leaves)
 
 A block without a mark is not run: it needs what the reader has, and the page says so around it.
 """

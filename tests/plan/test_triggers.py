@@ -237,7 +237,7 @@ def test_tasks_go_nearer_only_with_a_strategy_and_after_warm_ups():
     built.copies["g"] = (copy("p1", "0_1", caught_up=False),)
     plan = planned(built, STRATEGY)
     assert plan.triggers == ()
-    assert dict(plan.unplanned)[WORSE] is Unplanned.UNSTABLE
+    assert dict(plan.unplanned)[WORSE] is Unplanned.WARMING_UP
 
 
 def test_one_rebalance_does_both_and_the_warm_ups_name_it():

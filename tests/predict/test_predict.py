@@ -281,5 +281,5 @@ def test_a_group_stands_in_three_columns():
     assert (columns.now.crossing, columns.own.crossing, columns.optimum.crossing) == (2, 0, 0)
     assert (columns.now.moved, columns.own.moved, columns.optimum.moved) == (0, 2, 2)
     assert columns.worth.startswith(
-        "Worth a rebalance by the thresholds: its own assignor would make 2 of 2 reads local"
+        "Worth a rebalance by the thresholds: its own assignor would make 2 more of 2 reads local"
     )

@@ -164,8 +164,9 @@ def test_leaders_go_to_the_first_in_sync_replica_that_is_left_with_their_bytes()
     assert [(s.bytes_per_s, s.bytes_per_s_after) for s in lost.survivors] == [(10.0, 20.0), (0.0, 10.0)]
     assert [(s.led_bytes, s.led_bytes_after) for s in lost.survivors] == [(100, 200), (0, 100)]
     assert loss_sentence(lost) == (
-        "no partition stops and no task restores; rack b leads 1 -> 2 partitions, rack c leads 0 -> 1 partition, "
-        "the busiest remaining broker takes in 10 B/s -> 20 B/s"
+        "no partition stops and no task restores; rack b leads 2 partitions instead of 1, "
+        "rack c leads 1 partition instead of 0, "
+        "the busiest remaining broker takes in 20 B/s instead of 10 B/s"
     )
 
 
@@ -181,7 +182,9 @@ def test_the_doctor_calls_it_a_risk_and_names_what_it_hurts() -> None:
     checks = {check.key: check for check in risks(built.snapshot())}
     a = checks["losing rack a"]
     assert (a.state, a.who) == (CheckState.RISK, ("app", "u"))
-    assert a.sentences == ("rack b leads 2 -> 2 partitions, rack c leads 0 -> 0 partitions",), "its name has the rest"
+    assert a.sentences == ("rack b leads 2 partitions as now, rack c leads 0 partitions as now",), (
+        "its name has the rest"
+    )
     assert a.name == "losing rack a leaves 1 partition without a leader: u-0; makes 1 task restore state: app 0_0"
     b = checks["losing rack b"]
     assert (b.who, b.name) == (("v",), "losing rack b leaves 1 partition under min ISR: v-0")

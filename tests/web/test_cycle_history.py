@@ -10,6 +10,8 @@ from agent.values.clock import ClockReading
 from agent.values.cycle import Cycle, FindingChanges
 from agent.values.last_known import last_known
 from agent.values.observation import GapCause, ObservationPart
+from agent.values.proposal import PlacementChange, ProposalKind
+from agent.values.verdict import Outcome
 from agent.web.cycle_history import (
     MOST_ENDED,
     MOST_EVENTS,
@@ -24,6 +26,7 @@ from agent.web.cycle_history import (
     with_summary,
 )
 from agent.web.loop_state import CycleFailure, LoopMonitor
+from assignors.problem import TopicPartition
 from tests.builders import Answers, an_observation, reader
 from tests.web.api.agents import cycle_of
 from tests.web.page.worlds import sick
@@ -131,6 +134,23 @@ def test_a_proposal_that_is_made_no_more_is_kept_until_it_is_made_again() -> Non
     assert len(with_ended((), _planned(0), _planned(200))) == MOST_ENDED
     looked = replace(before, plan=None, proposals=())
     assert with_ended(ended, looked, before) == ended, "a cycle that does not plan ends nothing"
+
+
+def test_a_proposal_whose_change_was_made_was_carried_out() -> None:
+    moved = PlacementChange(TopicPartition("orders", 0), (3, 1, 2), (1, 2, 3))
+    placed = sick().proposals[0]._replace(id="p-0", kind=ProposalKind.REASSIGN, placements=(moved,))
+    asked = placed._replace(id="p-1", kind=ProposalKind.TRIGGER, placements=())
+    other = placed._replace(id="p-2", placements=(moved._replace(after=(1, 2, 4)),))
+    before = replace(
+        _planned(0), proposals=(placed, asked, other), outcomes=(Outcome("p-1", done=True, sentence="done"),)
+    )
+    ended = {one.proposal.id: one for one in with_ended((), _planned(0), before)}
+    assert {name: one.why for name, one in ended.items()} == {
+        "p-0": "carried out: the planned replicas are in place",
+        "p-1": "carried out: the rebalance was requested",
+        "p-2": "there is no reason for it now",
+    }
+    assert ended["p-0"].racks == {1: "a", 2: "b", 3: "c"}
 
 
 def test_a_planning_that_could_not_see_ends_nothing() -> None:

@@ -175,9 +175,18 @@ def refuse(request: Request, error: Exception) -> Response:
     if isinstance(error, AccessRefused):
         return refusal_answer(request, error)
     if isinstance(error, HTTPException):
-        what = HTTPStatus(error.status_code).phrase
-        return refusal_answer(request, AccessRefused(error.status_code, what, headers=error.headers))
+        return refusal_answer(request, AccessRefused(error.status_code, _what(error, request), headers=error.headers))
     raise error
+
+
+def _what(error: HTTPException, request: Request) -> str:
+    match error.status_code:
+        case HTTPStatus.NOT_FOUND:
+            return "There is no such page"
+        case HTTPStatus.METHOD_NOT_ALLOWED:
+            return f"This address takes no {request.method}"
+        case status:
+            return HTTPStatus(status).phrase
 
 
 def _needs_form_token(request: Request, person: SignedInPerson) -> bool:

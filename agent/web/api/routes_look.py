@@ -167,7 +167,7 @@ def _add_groups(router: APIRouter, answers: ApiAnswers) -> None:
 
     @router.get("/comparisons", response_model=paging.PageDocument[PlanGroup])
     def comparisons(request: Request, query: Query) -> Response:
-        """Every group that assigns partitions in three columns: now, by its own assignor, and at the optimum."""
+        """Every group that assigns partitions: now, by its own assignor, with the plug-in, and at the optimum."""
         return answers.page(request, paging.COMPARISONS, query, "comparisons", _compared)
 
     @router.get("/groups/{group}", response_model=GroupDetailsDocument, responses=NOT_FOUND)
@@ -184,7 +184,7 @@ def _add_groups(router: APIRouter, answers: ApiAnswers) -> None:
 
     @router.get("/groups/{group}/comparison", response_model=PlanGroup, responses=NOT_FOUND)
     def comparison(request: Request, group: str) -> Response:
-        """The group in three columns: now, by its own assignor, and at the optimum."""
+        """The group now, by its own assignor, with the plug-in (KIP-848), and at the optimum."""
         name, of = known(request, group)
         evaluation = of.look.evaluation
         compared = group_rows(evaluation.snapshot, evaluation.detection, evaluation.plan, evaluation.limits, only=name)

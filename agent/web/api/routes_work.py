@@ -154,7 +154,7 @@ def _add_proposals(router: APIRouter, answers: ApiAnswers) -> None:
     def proposal(request: Request, proposal: str) -> Response:
         """One proposal: its changed rows before and after, the guard's verdict, every rule, and its history."""
         found, look = known(request, proposal)
-        verdict = look.verdicts.get(found.id)
+        verdict = answers.view.verdicts(look).get(found.id)
         document = proposal_details(found, look.evaluation, verdict, _view(answers), answers.now_ms)
         return answers.send(request, encoded(document))
 
@@ -166,9 +166,8 @@ def _add_proposals(router: APIRouter, answers: ApiAnswers) -> None:
     @router.get("/verdicts", response_model=paging.PageDocument[VerdictRow], responses=NO_LOOK, tags=["proposals"])
     def verdicts(request: Request, query: Query) -> Response:
         """What the guard said of each proposal at the last planning."""
-        return answers.send_page(
-            request, paging.VERDICTS, query, verdict_rows(answers.documents(request).look.verdicts)
-        )
+        look = answers.documents(request).look
+        return answers.send_page(request, paging.VERDICTS, query, verdict_rows(answers.view.verdicts(look)))
 
 
 def _add_rules(router: APIRouter, answers: ApiAnswers) -> None:

@@ -108,7 +108,9 @@ def _age(row: TableRow, look: StageEvaluation) -> Markup:
 def _remedy(finding: Finding | None, look: StageEvaluation) -> Markup:
     remedy = FindingRemedy((), ()) if finding is None else remedies(look, [finding])[finding.id]
     links = [(f"{kind} {proposal_id}", proposal_link(proposal_id)) for proposal_id, kind in remedy.proposals]
-    return rendered("remedy.html", remedy=remedy, links=links, held=finding is not None and finding.held)
+    kind = "" if finding is None else finding.subject.kind
+    held = finding is not None and finding.held
+    return rendered("remedy.html", remedy=remedy, links=links, held=held, kind=kind)
 
 
 VIEWS = (PageView("/findings", findings_view),)

@@ -149,6 +149,7 @@ def _table(asked: PageRequest, rows: Sequence[Any], racks: Sequence[str]) -> Tab
         text=lambda row: f"{row['group']} {row['kind']} {row['assignor'] or ''}",
         choices=(TableChoice("kind", "Kind", kinds, lambda row: row["kind"]),),
         empty="No group was seen, and some may be hidden." if asked.look.snapshot.gaps else "There are no groups.",
+        stacks=True,
     )
 
 

@@ -14,7 +14,7 @@ from agent.values.cycle import cluster_size, gaps_of, hidden_groups
 from agent.values.finding import Finding, FindingSeverity
 from agent.values.number_format import counted, few, in_full, usd, usd_per_gb
 from agent.values.observation import ObservationPart
-from agent.values.proposal import Proposal, saved_usd_per_day
+from agent.values.proposal import Proposal, ProposalKind, saved_usd_per_day
 from agent.web.page.links import finding_link, proposal_link
 from agent.web.page.look_documents import DocumentMaker
 from agent.web.page.page_documents import gap_sentences, shared_checks, shared_findings, shared_money
@@ -72,7 +72,16 @@ def overview(asked: PageRequest) -> Response:
         saves=known_savings(look.proposals),
         proposals=len(look.proposals),
         kinds=sorted(Counter(one.kind.value for one in look.proposals).items()),
+        kind_words=_KIND_WORDS,
     )
+
+
+_KIND_WORDS = {
+    ProposalKind.REASSIGN.value: "reassignment",
+    ProposalKind.LEADERS.value: "leader change",
+    ProposalKind.TRIGGER.value: "rebalance",
+    ProposalKind.ADVISE.value: "setting",
+}
 
 
 def seen_words(look: StageEvaluation) -> list[str]:

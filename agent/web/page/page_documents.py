@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agent.documents.doctor import check_rows, doctor_checks
 from agent.documents.journal import JournalRecords
-from agent.documents.views import findings, groups, racks
+from agent.documents.views import findings, groups, plugin_gains, racks
 from agent.documents.views_money import money
 from agent.explain.doctor_coverage import DoctorContext
-from agent.explain.doctor_fixes import fixes_of
+from agent.explain.doctor_fixes import ASSIGNORS, fixes_of
+from agent.explain.finding_ends import ends_by
 from agent.journal import plan_entries
 from agent.journal.commands import LeaderAnswer, answer_to
 from agent.money.costs import CrossRackCosts
@@ -19,7 +20,7 @@ from agent.values.finding import Finding
 from agent.values.journal import JournalState
 from agent.values.number_format import in_full
 from agent.values.observation import Gap
-from agent.values.plan import Plan
+from agent.values.plan import AdvicePlan, Plan, Unplanned
 from agent.values.proposal import ProposalReason
 from agent.values.reassignment import ReassignmentPlan
 from agent.values.typed_json import UnreadableError
@@ -47,8 +48,13 @@ def shared_money(of: DocumentMaker) -> MoneyDocument:
 
 def shared_groups(of: DocumentMaker) -> list[GroupDocument]:
     """Every group, the costliest first."""
-    costs = shared_costs(of)
-    return of.made("groups", lambda look: groups(costs, look))
+    costs, gains = shared_costs(of), shared_gains(of)
+    return of.made("groups", lambda look: groups(costs, look, gains=gains))
+
+
+def shared_gains(of: DocumentMaker) -> Mapping[str, str]:
+    """What the plug-in for brokers would bring, by group."""
+    return of.made("plug-in", plugin_gains)
 
 
 def shared_racks(of: DocumentMaker) -> list[RackDocument]:
@@ -64,8 +70,8 @@ def shared_findings(of: DocumentMaker) -> list[FindingDocument]:
 
 def shared_checks(of: DocumentMaker) -> list[CheckDocument]:
     """Every check of doctor, with what its fault costs."""
-    costs = shared_costs(of)
-    return of.made("checks", lambda look: check_rows(doctor_checks(look), look, costs))
+    costs, gains = shared_costs(of), shared_gains(of)
+    return of.made("checks", lambda look: check_rows(doctor_checks(look, gains), look, costs))
 
 
 class FindingRemedy(NamedTuple):
@@ -77,6 +83,8 @@ class FindingRemedy(NamedTuple):
     """(id, kind) of the proposals that answer it."""
     why_not: str = ""
     """Why nothing is planned for it; empty where something is, or where that is not known."""
+    ends: str = ""
+    """What ends such a finding."""
 
 
 def remedies(look: StageEvaluation, wanted: Sequence[Finding]) -> dict[str, FindingRemedy]:
@@ -90,12 +98,19 @@ def remedies(look: StageEvaluation, wanted: Sequence[Finding]) -> dict[str, Find
     unplanned = dict(plan.unplanned)
     found: dict[str, FindingRemedy] = {}
     for finding in wanted:
-        advice = [one for one in plan.advice if finding.id in one.findings]
+        advice = [one for one in plan.advice if finding.id in one.findings or _shares_cause(finding, one)]
         fixes = fixes_of([finding], tuple(ProposalReason), advice, context)
         lines = dict.fromkeys(line for fix in fixes for line in fix.lines if not line.startswith("rackwise plan"))
         why = unplanned.get(finding.id) or unplanned.get(str(finding.subject))
-        found[finding.id] = FindingRemedy(tuple(lines), tuple(answered.get(finding.id, ())), why.value if why else "")
+        why_not = "" if why in {None, Unplanned.NO_LEVER} else why.value
+        proposals = tuple(answered.get(finding.id, ()))
+        found[finding.id] = FindingRemedy(tuple(lines), proposals, why_not, ends_by(finding.reason))
     return found
+
+
+def _shares_cause(finding: Finding, advice: AdvicePlan) -> bool:
+    """A setting that another finding has advised may be a cause of an assignment without racks as well."""
+    return finding.reason in ASSIGNORS and bool(advice.findings)
 
 
 def gap_sentences(gaps: Sequence[Gap]) -> list[str]:
@@ -143,7 +158,7 @@ class ActingRecords:
     @property
     def verdicts(self) -> Mapping[str, Verdict]:
         """What the guard said at the last planning."""
-        return {} if self._asked.finished is None else self._asked.finished.verdicts
+        return self._asked.agent.verdicts(self._asked.finished)
 
     @property
     def answer(self) -> LeaderAnswer | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from markupsafe import Markup, escape
@@ -11,7 +10,6 @@ from starlette.responses import Response
 
 from agent.documents.explanation import check_rows, rule_rows
 from agent.documents.journal import history_rows
-from agent.explain.explain import label
 from agent.guard.approval_checks import preconditions_hold
 from agent.guard.gain_checks import copying_usd
 from agent.journal.approvals import plan_hash
@@ -19,32 +17,30 @@ from agent.journal.commands import attempt_text, next_attempt
 from agent.propose.codec import proposal_to_json
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.assessment import Locality, LocalityMeasure
-from agent.values.number_format import counted, lasted, sized, usd
+from agent.values.number_format import counted, lasted, usd
 from agent.values.proposal import Proposal, ProposalKind, saved_usd_per_day
 from agent.values.reassignment import attempt
 from agent.web.access.person import AccessRole
-from agent.web.cycle_history import EndedProposal
-from agent.web.page.environment import rendered, short_client
+from agent.web.cycle_history import EndedProposal, racks_of
+from agent.web.page.environment import rendered
 from agent.web.page.links import subject_link
 from agent.web.page.page_documents import ActingRecords
 from agent.web.page.page_request import PageRequest, PageView
-from agent.web.page.proposal_standing import attempts_of, copied_commands, standing_of, written_files
+from agent.web.page.proposal_standing import (
+    CARRIED_OUT,
+    ProposalStanding,
+    attempts_of,
+    copied_commands,
+    standing_of,
+    written_files,
+)
+from agent.web.page.proposal_tables import change_table, move_table, rule_table
 from agent.web.page.proposals import copied_cell, history_table, saving_cell
-from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, replica_tiles, value_words
+from agent.web.page.tables import TableSource, value_words
 from config.foreign_text import json_text
 
 DAY_MS = 86_400_000
 _DIFFERENCES = 8
-_COPY_OF_TASK = re.compile(r"(\S+) (\S*\d+_\d+) (active|standby|warm-up)")
-"""A row of a triggered rebalance of a Streams application: process, task and role."""
-_ANSWERS = {
-    "yes": ("good", "✓"),
-    "no": ("bad", "✕"),
-    "wait": ("warn", "◐"),
-    "unknown": ("", "?"),
-    "found": ("warn", "◆"),
-}
-_WORDS = {"yes": "holds", "no": "does not hold", "wait": "waits", "fact": "figure", "found": "finding"}
 
 
 class ShownProposal(NamedTuple):
@@ -115,12 +111,12 @@ def proposal_page(asked: PageRequest, found: ShownProposal, *, status: int = 200
     """The page; ``refused``: why what was just sent was not carried out."""
     proposal, look, now_ms = found.proposal, asked.look, asked.clock().wall_ms
     acting = ActingRecords(asked)
-    standing = standing_of(proposal, acting.verdicts.get(proposal.id), acting.view, acting.plans, now_ms)
-    stale = stale_words(found, look)
+    standing = standing_of(
+        proposal, acting.verdicts.get(proposal.id), acting.view, acting.plans, now_ms, ended=found.ended
+    )
+    stale = stale_words(found, look, standing)
     if stale:
         standing = standing._replace(can_approve=False)
-    checks = [] if found.ended else check_rows(proposal.id, look, _journal_of(acting), "the journal cannot be read")
-    own, others = ([], []) if found.ended else _rules(asked, proposal)
     tried = attempts_of(acting.plans, proposal.id)
     history = [row for row in history_rows(acting.view) if _is_about(row["about"], proposal.id)]
     files, servers = written_files(proposal), asked.agent.settings.settings.kafka.root
@@ -129,11 +125,9 @@ def proposal_page(asked: PageRequest, found: ShownProposal, *, status: int = 200
         f"Proposal {proposal.id}",
         status=status,
         tables=(
-            change_table(proposal, _racks(look)),
+            change_table(proposal, racks_of(look.snapshot) if found.ended is None else found.ended.racks),
             move_table(proposal),
-            rule_table("checks", "Checks of the guard", checks, "check", _no_checks(found)),
-            rule_table("why", "Why this one", own, "figure", "It has no figures."),
-            rule_table("others", "Why not the others", others, "rule", "No other change was considered."),
+            *([] if standing.is_over else _rule_tables(asked, proposal, acting)),
             history_table(history, acting.unreadable),
         ),
         shown=found,
@@ -150,17 +144,19 @@ def proposal_page(asked: PageRequest, found: ShownProposal, *, status: int = 200
         attempts=[attempt_text(one) for one in tried],
         acting=acting,
         answer=acting.answer,
-        commands=copied_commands(proposal, servers),
+        commands=[] if standing.is_over else copied_commands(proposal, servers, is_heard=not acting.missing),
         files=files,
         document=_document(proposal),
         now_ms=now_ms,
-        may=may_words(asked, proposal),
+        may="" if standing.is_over else may_words(asked, proposal, is_heard=not acting.missing),
         execute=asked.agent.settings.settings.execute,
     )
 
 
-def stale_words(found: ShownProposal, look: StageEvaluation) -> str:
-    """Why it must not be approved as it is shown; empty where it may be."""
+def stale_words(found: ShownProposal, look: StageEvaluation, standing: ProposalStanding) -> str:
+    """Why it must not be approved as it is shown; empty where it may be, and where it was carried out."""
+    if standing.state in CARRIED_OUT:
+        return ""
     if found.ended is not None:
         return f"This proposal is over: {found.ended.why}."
     if not preconditions_hold(found.proposal, look.snapshot):
@@ -171,24 +167,31 @@ def stale_words(found: ShownProposal, look: StageEvaluation) -> str:
     return ""
 
 
-def may_words(asked: PageRequest, proposal: Proposal) -> str:
-    """Why this person cannot approve it here; empty where the form is shown."""
+def may_words(asked: PageRequest, proposal: Proposal, *, is_heard: bool) -> str:
+    """Why this person cannot approve it here; empty where the form is shown. ``is_heard``: there is a journal."""
     settings = asked.agent.settings.settings
     if proposal.kind is ProposalKind.ADVISE:
         return "Only the owner of the client or broker can do it, so there is nothing to approve."
     if settings.mode != "execute":
-        return (
-            f"This agent runs in mode {settings.mode} and sends nothing that changes the cluster. "
-            "Start one in mode execute to approve proposals, or use the commands below."
-        )
+        why = f"This agent runs in mode {settings.mode} and sends nothing that changes the cluster."
+        if is_heard:
+            return f"{why} An agent in mode execute carries it out, once it is approved there or by the command below."
+        return f"{why} Start an agent in mode execute to approve proposals."
     if not asked.person.may(AccessRole.APPROVE):
         who = "You are not signed in" if asked.person.name is None else f"{asked.person.name} has no role approve"
         return f"{who}, so this page only shows it. Approve it with the command below."
     return ""
 
 
-def _no_checks(found: ShownProposal) -> str:
-    return "An ended proposal is not checked." if found.ended is not None else "No check of the guard applies to it."
+def _rule_tables(asked: PageRequest, proposal: Proposal, acting: ActingRecords) -> list[TableSource]:
+    """The checks of the guard, and the rules; an ended proposal has neither."""
+    checks = check_rows(proposal.id, asked.look, _journal_of(acting), "the journal cannot be read")
+    own, others = _rules(asked, proposal)
+    return [
+        rule_table("checks", "Checks of the guard", checks, "check", "No check of the guard applies to it."),
+        rule_table("why", "Why this one", own, "figure", "It has no figures."),
+        rule_table("others", "Why not the others", others, "rule", "No other change was considered."),
+    ]
 
 
 def _journal_of(acting: ActingRecords) -> Any:
@@ -205,152 +208,6 @@ def _rules(asked: PageRequest, proposal: Proposal) -> tuple[list[Any], list[Any]
     rows = asked.made(("rules", proposal.id), lambda look: rule_rows(proposal.id, look))
     own = [row for row in rows if row["about"] == proposal.id]
     return own, [row for row in rows if row["about"] != proposal.id]
-
-
-def _racks(look: StageEvaluation) -> Mapping[int, str | None]:
-    return {broker.id: broker.rack.name for broker in look.snapshot.brokers}
-
-
-def change_table(proposal: Proposal, racks: Mapping[int, str | None]) -> TableSource:
-    """Before and after, one row for each thing that changes."""
-    before = {row.key: row.value for row in proposal.before}
-    after = {row.key: row.value for row in proposal.after}
-    is_placement = proposal.kind in (ProposalKind.REASSIGN, ProposalKind.LEADERS)
-    rows: list[dict[str, Any]] = [
-        {"key": key, "before": _listed(before.get(key)), "after": _listed(after.get(key))}
-        for key in dict.fromkeys((*before, *after))
-        if before.get(key) != after.get(key)
-    ]
-    if rows and all(_COPY_OF_TASK.fullmatch(row["key"]) for row in rows):
-        rows = _task_rows(rows)
-
-    def side(name: str, other: str) -> Any:
-        def cell(row: TableRow) -> TableCell:
-            if row[name] is None:
-                return TableCell("none", tone="quiet")
-            if is_placement:
-                return TableCell(replica_tiles(row[name], row[other] or [], racks, is_after=name == "after"))
-            return TableCell(value_words(row[name]), tone="wide")
-
-        return cell
-
-    return TableSource(
-        key="changes",
-        title="Before and after",
-        unit="changed row",
-        rows=rows,
-        columns=(
-            TableColumn(
-                "key", _head_of(proposal), lambda row: TableCell(row["key"], tone="name"), lambda row: row["key"]
-            ),
-            TableColumn("before", "Before", side("before", "after"), lambda row: row["before"]),
-            TableColumn("after", "After", side("after", "before"), lambda row: row["after"]),
-        ),
-        text=lambda row: row["key"],
-        empty="Nothing that the proposal lists changes.",
-        page_rows=25,
-    )
-
-
-def _task_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """One row for each task, with all its copies: where each is active or warms up, before and after."""
-    tasks: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        process, task, role = _COPY_OF_TASK.fullmatch(row["key"]).groups()  # type: ignore[union-attr] # the caller looked
-        shown = tasks.setdefault(task, {"key": f"task {task}", "before": None, "after": None})
-        for side in ("before", "after"):
-            if row[side] is not None:
-                copy = f"{role} in {value_words(row[side])} ({short_client(process, 24)})"
-                shown[side] = [*(shown[side] or ()), copy]
-    return [tasks[task] for task in sorted(tasks)]
-
-
-def _of(name: str) -> Callable[[TableRow], Any]:
-    return lambda row: row[name]
-
-
-def _cell(name: str, tone: str = "") -> Callable[[TableRow], TableCell]:
-    """A field that may be missing, such as the place that something comes from."""
-    return lambda row: TableCell("none" if row[name] is None else str(row[name]), tone=tone)
-
-
-def _head_of(proposal: Proposal) -> str:
-    match proposal.kind:
-        case ProposalKind.REASSIGN | ProposalKind.LEADERS:
-            return "Partition"
-        case ProposalKind.TRIGGER:
-            return "Member or task"
-        case _:
-            return "Setting"
-
-
-def _listed(value: Sequence[Any] | None) -> list[Any] | None:
-    return None if value is None else list(value)
-
-
-def move_table(proposal: Proposal) -> TableSource:
-    """Every elementary change."""
-    rows = proposal_to_json(proposal._replace(before=(), after=(), evidence=()))["moves"]
-    return TableSource(
-        key="moves",
-        title="Moves",
-        unit="move",
-        rows=rows,
-        columns=(
-            TableColumn("what", "What", lambda row: TableCell(row["what"]), lambda row: row["what"]),
-            TableColumn(
-                "subject", "Of", lambda row: TableCell(row["subject"], tone="name"), lambda row: row["subject"]
-            ),
-            TableColumn("source", "From", lambda row: TableCell(row["source"] or "none"), lambda row: row["source"]),
-            TableColumn("target", "To", lambda row: TableCell(row["target"] or "none"), lambda row: row["target"]),
-            TableColumn("bytes", "Bytes", _bytes_of(proposal), lambda row: row["bytes"], is_number=True, falls=True),
-        ),
-        text=lambda row: f"{row['what']} {row['subject']} {row['source']} {row['target']}",
-        empty="It moves nothing.",
-        page_rows=10,
-    )
-
-
-def _bytes_of(proposal: Proposal) -> Any:
-    def cell(row: TableRow) -> TableCell:
-        if row["bytes"] is None and proposal.kind in (ProposalKind.LEADERS, ProposalKind.ADVISE):
-            return TableCell("none", tone="quiet")
-        return TableCell(None if row["bytes"] is None else sized(row["bytes"]))
-
-    return cell
-
-
-def rule_table(key: str, title: str, rows: Sequence[TableRow], unit: str, empty: str) -> TableSource:
-    """Rules or checks with their answers and numbers."""
-    return TableSource(
-        key=key,
-        title=title,
-        unit=unit,
-        rows=rows,
-        columns=tuple(column for column in _RULE_COLUMNS if key == "others" or column.name != "about"),
-        text=lambda row: f"{row['rule']} {row['about']} {row['sentence']}",
-        choices=(
-            TableChoice("answer", "Answer", sorted({row["answer"] for row in rows}), lambda row: row["answer"]),
-        ) if len({row["answer"] for row in rows}) > 1 else (),
-        empty=empty,
-        page_rows=50 if key == "checks" else 15,
-        stacks=True,
-    )  # fmt: skip
-
-
-def _answer(row: TableRow) -> TableCell:
-    tone, mark = _ANSWERS.get(row["answer"], ("quiet", "·"))
-    if row["answer"] == "unknown":
-        return TableCell(None)
-    return TableCell(_WORDS.get(row["answer"], row["answer"]), tone=tone, mark=mark)
-
-
-_RULE_COLUMNS = (
-    TableColumn("answer", "Answer", _answer, _of("answer")),
-    TableColumn("rule", "Rule", lambda row: TableCell(label(row["rule"])), _of("rule")),
-    TableColumn("about", "About", _cell("about", "code"), _of("about")),
-    TableColumn("sentence", "With its numbers", _cell("sentence", "wide"), _of("sentence")),
-)
 
 
 class ProposalFigure(NamedTuple):

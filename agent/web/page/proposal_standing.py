@@ -18,6 +18,7 @@ from agent.values.number_format import counted, lasted
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.reassignment import PlanState, ReassignmentPlan, in_force, latest, of_plan
 from agent.values.verdict import Allow, Hold, HoldReason, Refuse, Verdict
+from agent.web.cycle_history import DONE, EndedProposal
 from config.foreign_text import json_text
 
 
@@ -32,12 +33,24 @@ class ProposalStanding(NamedTuple):
     can_approve: bool = False
     can_cancel: bool = False
     """Whether there is something to stop: a plan in progress, or an approval."""
+    is_over: bool = False
+    """Whether there is nothing left to decide: it was carried out, or is not proposed any more."""
+
+
+CARRIED_OUT = frozenset({"done", "carried out"})
+"""States of what was done."""
 
 
 def standing_of(
-    proposal: Proposal, verdict: Verdict | None, view: JournalState, plans: tuple[ReassignmentPlan, ...], now_ms: int
+    proposal: Proposal,
+    verdict: Verdict | None,
+    view: JournalState,
+    plans: tuple[ReassignmentPlan, ...],
+    now_ms: int,
+    *,
+    ended: EndedProposal | None = None,
 ) -> ProposalStanding:
-    """Its plan, else its approval, else what the guard says of it."""
+    """Its plan, else its end, else its approval, else what the guard says of it. ``ended``: no longer proposed."""
     newest = latest(plans, proposal.id)
     if newest is not None and not newest.ended:
         return _in_progress(newest, view)
@@ -46,13 +59,21 @@ def standing_of(
             f"{newest.proposal_id} was done after these figures: by the journal the planned replicas are in place. "
             f"Check it with: rackwise reassign verify {newest.proposal_id}"
         )
-        return ProposalStanding("done", sentence, "good", "✓")
+        return ProposalStanding("done", sentence, "good", "✓", is_over=True)
+    if ended is not None:
+        return _ended(ended)
     if now_ms >= proposal.expires_ms:
         sentence = f"It expired {lasted(now_ms - proposal.expires_ms)} ago, and was not proposed again."
         return ProposalStanding("expired", sentence, "quiet", "○")
     approval = approval_of(view, str(next_attempt(plans, view, proposal.id)))
     approved = None if approval is None else _by_approval(proposal, approval, now_ms)
     return approved or _by_verdict(proposal, verdict)
+
+
+def _ended(ended: EndedProposal) -> ProposalStanding:
+    if ended.why.startswith(DONE):
+        return ProposalStanding("carried out", _whole(ended.why), "good", "✓", is_over=True)
+    return ProposalStanding("ended", _whole(ended.why), "quiet", "○", is_over=True)
 
 
 def attempts_of(plans: tuple[ReassignmentPlan, ...], proposal_id: str) -> tuple[ReassignmentPlan, ...]:
@@ -140,16 +161,17 @@ class WrittenFile(NamedTuple):
     content: Callable[[], str]
 
 
-def copied_commands(proposal: Proposal, kafka: Mapping[str, Any]) -> list[CopiedCommand]:
-    """What a terminal can do with it: rackwise's commands, and Kafka's own tools with the downloaded file."""
+def copied_commands(proposal: Proposal, kafka: Mapping[str, Any], *, is_heard: bool) -> list[CopiedCommand]:
+    """What a terminal can do with it: rackwise's commands, and Kafka's own tools with the downloaded file.
+
+    ``is_heard``: there is a journal, so an agent in mode execute can hear an approval.
+    """
     if proposal.kind is ProposalKind.ADVISE:
         found = [CopiedCommand("The setting", proposal.line)] if proposal.line else []
         return [*found, CopiedCommand("Why", f"rackwise explain {proposal.id}")]
     servers = shlex.quote(str(kafka.get(BOOTSTRAP_SERVERS, "localhost:9092")))
-    found = [
-        CopiedCommand("Approve it", f"rackwise proposals approve {proposal.id}"),
-        CopiedCommand("Why", f"rackwise explain {proposal.id}"),
-    ]
+    found = [CopiedCommand("Approve it", f"rackwise proposals approve {proposal.id}")] if is_heard else []
+    found.append(CopiedCommand("Why", f"rackwise explain {proposal.id}"))
     if proposal.kind in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
         name = f"{_name(proposal)}-reassignment.json"
         run = f"kafka-reassign-partitions.sh --bootstrap-server {servers} --reassignment-json-file {name} --execute"

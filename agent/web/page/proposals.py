@@ -14,12 +14,12 @@ from agent.simulate.evaluation import StageEvaluation
 from agent.values.limits import AgentMode
 from agent.values.number_format import counted, lasted, sized
 from agent.values.proposal import Proposal, ProposalKind, saved_usd_per_day
-from agent.web.cycle_history import EndedProposal
+from agent.web.cycle_history import DONE, EndedProposal
 from agent.web.page.environment import rendered
 from agent.web.page.links import proposal_link, subject_link
 from agent.web.page.page_documents import ActingRecords
 from agent.web.page.page_request import PageRequest, PageView
-from agent.web.page.proposal_standing import ProposalStanding, standing_of
+from agent.web.page.proposal_standing import ProposalStanding, attempts_of, standing_of
 from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, instant_cell
 
 KINDS = tuple(kind.value for kind in ProposalKind)
@@ -28,20 +28,22 @@ KINDS = tuple(kind.value for kind in ProposalKind)
 def proposals_view(asked: PageRequest) -> Response:
     """The list of open proposals, with the ended ones and the history of the journal."""
     acting = ActingRecords(asked)
-    rows = asked.made("proposals", _documents)
     standings = {
         one.id: standing_of(one, acting.verdicts.get(one.id), acting.view, acting.plans, asked.clock().wall_ms)
         for one in asked.look.proposals
     }
+    is_open = {name: one for name, one in standings.items() if not one.is_over}
+    rows = [row for row in asked.made("proposals", _documents) if row["id"] in is_open]
+    done = [one for one in asked.look.proposals if one.id not in is_open]  # until the next planning
     return asked.page(
         "proposals.html",
         "Proposals",
         tables=(
-            _open_table(rows, standings, {one.id: one for one in asked.look.proposals}, asked.clock().wall_ms),
-            ended_table(asked.agent.state.ended_proposals, asked.clock().wall_ms),
+            _open_table(rows, is_open, {one.id: one for one in asked.look.proposals}, asked.clock().wall_ms),
+            ended_table((*asked.agent.state.ended_proposals, *_carried_out(done, acting)), asked.clock().wall_ms),
             history_table(history_rows(acting.view), acting.unreadable),
         ),
-        lead=lead(asked.look, standings),
+        lead=lead(asked.look, is_open),
         acting=acting,
         planned_ms=None if asked.finished is None else asked.finished.planned_ms,
         since_ms=asked.agent.state.started.wall_ms,
@@ -49,17 +51,18 @@ def proposals_view(asked: PageRequest) -> Response:
 
 
 def lead(look: StageEvaluation, standings: Mapping[str, ProposalStanding]) -> str:
-    """What there is to decide, in one sentence."""
-    if not look.proposals:
+    """What there is to decide, in one sentence. ``standings`` are those of the open proposals."""
+    proposals = [one for one in look.proposals if one.id in standings]
+    if not proposals:
         return "Nothing is proposed." if not look.snapshot.gaps else "Nothing is proposed for what was seen."
     acts = look.limits.mode is AgentMode.EXECUTE
     waiting = sum(one.can_approve and one.state != "approved" for one in standings.values()) if acts else 0
-    total = known_savings(look.proposals)
-    parts = [counted(len(look.proposals), "proposal is open", "proposals are open")]
+    total = known_savings(proposals)
+    parts = [counted(len(proposals), "proposal is open", "proposals are open")]
     if waiting:
         parts.append(f"{waiting:,} can be approved")
     if total:
-        unknown = sum(saved_usd_per_day(proposal.predicted) is None for proposal in look.proposals)
+        unknown = sum(saved_usd_per_day(proposal.predicted) is None for proposal in proposals)
         rest = f"; of {counted(unknown, 'proposal')} it is unknown what they save" if unknown else ""
         parts.append(f"those with a known saving take {total} a day off the bill{rest}")
     return "; ".join(parts) + "."
@@ -126,7 +129,7 @@ def saving_cell(proposal: Proposal) -> TableCell:
     if saved is not None:
         return TableCell(saving_words(saved), tone="good" if saved > 0 else "")
     if not proposal.predicted.before:
-        return TableCell("not foretold", tone="quiet", hint="nothing is foretold of reads")
+        return TableCell(None, hint="its effect on reads is not predicted")
     return TableCell(usd_between(None, proposal.predicted.usd_per_day_before))
 
 
@@ -136,6 +139,13 @@ def copied_cell(proposal: Proposal) -> TableCell:
         return TableCell("none", tone="quiet")
     size = proposal.predicted.bytes_to_move
     return TableCell(None if size is None else sized(size))
+
+
+def _carried_out(done: Iterable[Proposal], acting: ActingRecords) -> list[EndedProposal]:
+    """Proposals whose plan is done by the journal, with the time of its end."""
+    newest = {one.id: attempts_of(acting.plans, one.id)[-1].proposal_id for one in done}
+    why = f"{DONE}: the planned replicas are in place"
+    return [EndedProposal(one, acting.view[f"plan/{newest[one.id]}"].at_ms, why) for one in done]
 
 
 def ended_table(ended: Sequence[EndedProposal], now_ms: int) -> TableSource:

@@ -148,7 +148,7 @@ def _racks_table(racks: Sequence[RackDocument]) -> TableSource:
     return TableSource(
         key="racks",
         title="Racks",
-        unit="rack",
+        unit="row",
         rows=racks,
         columns=(
             TableColumn("rack", "Rack", lambda row: _rack(row["rack"]), lambda row: row["rack"]),
@@ -173,6 +173,7 @@ def _racks_table(racks: Sequence[RackDocument]) -> TableSource:
         ),
         text=lambda row: str(row["rack"]),
         empty="No broker answered.",
+        stacks=True,
     )
 
 

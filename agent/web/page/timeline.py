@@ -68,6 +68,7 @@ def timeline_view(asked: PageRequest) -> Response:
         "Time line",
         tables=(curve_table(curve), event_table(events)),
         lead=lead(rows, events, span, state.started.wall_ms),
+        looks=sum(one.findings is not None for one in rows),
         picture=_pictures(curve, events, span, state.started.wall_ms),
         signs=legend(row["kind"] for row in events),
         span=span,
@@ -181,12 +182,21 @@ def lead(past: Sequence[CycleSummary], events: Sequence[Any], span: TimelineSpan
             f"{now} of all reads are local" + (f", {was} were {_ago(last, first)} before" if was != now else "")
         )
     else:
-        parts.append("How many reads are local is unknown")
-    seen = counted(len(events), "event") if events else "no event was seen"
-    parts.append(f"{seen} in {counted(span.hours, 'hour')}")
+        parts.append("No group reads anything" if past and _reads_nothing(past[-1]) else _UNKNOWN_READS)
+    more = sum(one.more_events for one in past)
+    seen = counted(len(events) + more, "event") if events else "no event was seen"
+    parts.append(f"{seen} in {counted(span.hours, 'hour')}" + (f", of which {more:,} are not kept" if more else ""))
     if started_ms > span.from_ms:
         parts.append(f"what was before this agent's start {lasted(span.until_ms - started_ms)} ago is unknown")
     return "; ".join(parts) + "."
+
+
+_UNKNOWN_READS = "How many reads are local is unknown"
+
+
+def _reads_nothing(row: CycleSummary) -> bool:
+    """Whether a look that saw everything saw no read."""
+    return row.findings is not None and row.gaps == 0 and not row.reads
 
 
 def _percent(row: CycleSummary) -> str:

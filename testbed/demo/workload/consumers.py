@@ -150,6 +150,13 @@ class LibrdkafkaGroup:
         member.leave()
         member.join()
 
+    def restart(self, plan: LibrdkafkaGroupPlan) -> None:
+        """Restart one member after the other with the settings of another plan for this group."""
+        self.plan = plan
+        for member in self.members:
+            self.remove(member.name)
+            self.add(member.rack)
+
     def close(self) -> None:
         """Let all leave side by side."""
         members, self._members = list(self._members.values()), {}
@@ -178,6 +185,8 @@ def _settings(bootstrap_servers: str, plan: LibrdkafkaGroupPlan, name: str, rack
     }
     if plan.protocol is GroupProtocol.CONSUMER:
         settings["group.protocol"] = "consumer"
+        if plan.remote_assignor is not None:
+            settings["group.remote.assignor"] = plan.remote_assignor
     else:
         settings |= {"partition.assignment.strategy": plan.protocol.value, "session.timeout.ms": 10_000}
     if rack is not None:

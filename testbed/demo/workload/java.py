@@ -12,8 +12,8 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, cast
@@ -55,10 +55,15 @@ class JavaHost:
     """One JVM that hosts any number of Streams instances and Java consumers."""
 
     def __init__(
-        self, bootstrap_servers: str, version: str, *, heap: str = "256m", on_progress: Progress = lambda _line: None
-    ) -> None:
-        """Compile what is not in the cache, start the JVM and wait until it listens on 127.0.0.1."""
+        self, bootstrap_servers: str, version: str, *, heap: str = "256m", plugins: Sequence[str] = (),
+        on_progress: Progress = lambda _line: None,
+    ) -> None:  # fmt: skip
+        """Compile what is not in the cache, start the JVM and wait until it listens on 127.0.0.1.
+
+        `plugins` are paths of jars that it loads beside Kafka's own.
+        """
         jars, classes = compiled(version, on_progress)
+        jars = replace(jars, plugins=tuple(plugins))
         self._directory = Path(tempfile.mkdtemp(prefix="rackwise-workload-"))
         self._process = self._launch(str(jars.java), f"{classes}:{jars.classpath}", bootstrap_servers, heap)
         try:
@@ -129,6 +134,10 @@ class JavaHost:
     def reads(self) -> dict[str, list[int]]:
         """Java consumer -> when it was given records: epoch milliseconds of its latest polls, oldest first."""
         return cast("dict[str, list[int]]", self._ask("GET", "/reads"))
+
+    def offsets(self) -> dict[str, dict[str, list[tuple[int, int]]]]:
+        """Java consumer -> ``topic-number`` -> runs of offsets that it read, each as first and last."""
+        return cast("dict[str, dict[str, list[tuple[int, int]]]]", self._ask("GET", "/offsets"))
 
     def log(self) -> str:
         """What the JVM has printed: warnings and errors of the Kafka clients."""

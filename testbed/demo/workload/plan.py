@@ -79,6 +79,8 @@ class LibrdkafkaGroupPlan(GroupPlan):
     """A group whose members are librdkafka consumers in this process."""
 
     protocol: GroupProtocol
+    remote_assignor: str | None = None
+    """Assignor of the broker that members of a KIP-848 group name; None: none, so that they get the broker's first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

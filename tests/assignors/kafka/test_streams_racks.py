@@ -165,7 +165,8 @@ WITH_CHANGELOG: dict[str, Any] = {"changelog_partitions": {TaskId(0, 1): (TopicP
         pytest.param(
             {"cluster": {"in0_1": (("a", None),), "in0_2": (("b",),)}},
             True,
-            "a replica of partition in0_1-0 is on a broker without a rack: the broker is down, or has no broker.rack",
+            "a replica of partition in0_1-0 is on a broker without a rack: "
+            "it is down or removed, or has no broker.rack",
             id="a source on a broker without a rack",
         ),
         pytest.param(
@@ -189,7 +190,7 @@ WITH_CHANGELOG: dict[str, Any] = {"changelog_partitions": {TaskId(0, 1): (TopicP
         pytest.param(
             {**WITH_CHANGELOG, "described": {"log": ((None,),)}},
             True,
-            "a replica of partition log-0 is on a broker without a rack: the broker is down, or has no broker.rack",
+            "a replica of partition log-0 is on a broker without a rack: it is down or removed, or has no broker.rack",
             id="a changelog on a broker without a rack",
         ),
     ],

@@ -33,6 +33,13 @@ def open_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield running
 
 
+def test_an_address_without_a_page_says_so(open_site: Site) -> None:
+    answer = open_site.ask("GET", "/nothing", {"Accept": "text/html"})
+    assert answer.status == 404
+    assert "There is no such page." in answer.text
+    assert '"detail":"There is no such page"' in open_site.ask("GET", "/nothing").text
+
+
 @pytest.mark.parametrize("path", ["/", "/sign-in", "/nothing", "/api/v1/whoami", PLAN, "/static/page.css"])
 def test_every_answer_tells_browsers_to_run_nothing_foreign(here: Site, path: str) -> None:
     headers = here.ask("GET", path, here.bearer("ann")).headers

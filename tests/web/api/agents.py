@@ -14,6 +14,7 @@ from agent.values.journal import JournalState
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation
+from agent.values.progress import ExecuteState
 from agent.web.agent_view import AgentView
 from agent.web.loop_state import LoopState
 from config.load import load_settings
@@ -49,6 +50,7 @@ def view_of(
     settings: Mapping[str, Any] | None = None,
     clock_s: Callable[[], float] | None = None,
     read_agents: Callable[[], tuple[AgentRun, ...] | str] = tuple,
+    acting: Callable[[], ExecuteState | None] = lambda: None,
 ) -> AgentView:
     """The view of an agent that has finished this cycle last."""
     assignments = [
@@ -63,5 +65,6 @@ def view_of(
         journal_name="rackwise.journal",
         identity=IDENTITY,
         read_agents=read_agents,
+        acting=acting,
         **more,
     )

@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lxml.etree import _Element as HtmlElement
 
+from agent.act.journal.journal_topic import no_journal
 from agent.documents.proposals import CommandAnswer
+from agent.journal import plan_entries
 from agent.journal.approvals import plan_hash
 from agent.journal.commands import CommandVerb
 from agent.propose.codec import proposal_from_json, read_reassignment_json
 from agent.values.journal import JournalState
+from agent.values.proposal import Proposal
+from agent.values.reassignment import PlanState, ReassignmentPlan
 from agent.web.access.person import SignedInPerson
 from agent.web.access.refusals import AccessRefused
+from agent.web.agent_view import AgentView
 from agent.web.commands import STALE, CommandDesk, WantedCommand
+from agent.web.cycle_history import CycleSummary, EndedProposal, HistoryEvent, HistoryKind
 from agent.web.page.proposal import differences
 from agent.web.page.proposal_standing import standing_of
 from agent.web.page.timeline import own_hours
 from config.foreign_text import is_unsafe
 from tests.foreign_texts import POISONS
-from tests.web.page.acting_worlds import ANN, NOW_MS, VIEWER, a_journal, acting, acting_client, approvable, page_app
+from tests.journals import journal
+from tests.web.page.acting_worlds import (
+    ANN,
+    MINUTE,
+    NOW_MS,
+    VIEWER,
+    a_journal,
+    acting,
+    acting_client,
+    approvable,
+    page_app,
+    target,
+)
 from tests.web.page.answers import PageClient, page_client, read, words
 from tests.web.page.worlds import WORLDS, sick
 
@@ -170,6 +190,75 @@ def test_a_replaced_plan_names_what_the_new_one_does_otherwise() -> None:
     assert differences(many_rows, proposal)[-1] == "and 15 more rows"
 
 
+def test_an_ended_proposal_is_over_in_every_part_of_its_page() -> None:
+    proposal = approvable(sick())
+    assert proposal is not None
+    racks = {broker.id: f"then-{broker.id}" for broker in sick().snapshot.brokers}
+    over = EndedProposal(proposal, NOW_MS - 9 * MINUTE, "there is no reason for it now", racks)
+    agent = acting(proposals=(), state=lambda state: replace(state, ended_proposals=(over,)), read_journal=dict)
+    text = main(read(acting_client(agent).get(f"/proposals/proposal?id={proposal.id}").text))
+    assert "This proposal is over: there is no reason for it now." in text
+    assert "ended 9 min ago" in text
+    assert "then-1" in text, "racks are those of its planning"
+    for untrue in (
+        "expires in", "The guard has not judged it yet", "An ended proposal is not checked", "Checks of the guard",
+        "No other change was considered", "It has no figures", "rackwise proposals approve",
+        "kafka-reassign-partitions.sh",
+    ):  # fmt: skip
+        assert untrue not in text, untrue
+
+
+def carried_out() -> tuple[Proposal, AgentView]:
+    """A proposal of the last planning whose plan is done by the journal, while the look shows the replicas before."""
+    proposal = approvable(sick())
+    assert proposal is not None
+    targets = tuple(target(one.id, one.before, one.after) for one in proposal.placements)
+    plan = ReassignmentPlan(proposal.id, targets, PlanState.DONE, approved_by="ann", order=9)
+    view = journal(*plan_entries.change_writes(plan), at_ms=proposal.created_ms + MINUTE)
+    stale = proposal._replace(snapshot_hash="0" * 16)
+    return stale, acting(proposals=(stale,), read_journal=lambda: view)
+
+
+def test_a_plan_that_is_done_is_neither_open_nor_stale_before_the_next_planning() -> None:
+    proposal, agent = carried_out()
+    asked = acting_client(agent)
+    document = read(asked.get("/proposals").text)
+    assert "Nothing is proposed." in main(document)
+    assert not [row for row in document.findall(".//div[@id='table-']//tbody/tr") if proposal.id in words(row)]
+    (row,) = document.findall(".//div[@id='table-ended']//tbody/tr")[-1:]
+    assert proposal.id in main(document)
+    assert "carried out: the planned replicas are in place" in main(document)
+    assert words(row)
+    text = main(read(asked.get(f"/proposals/proposal?id={proposal.id}").text))
+    assert "by the journal the planned replicas are in place" in text
+    for untrue in ("Stale.", "approve it with", "Checks of the guard", "Approve exactly this plan"):
+        assert untrue not in text, untrue
+
+
+def test_a_command_that_no_agent_can_hear_is_not_offered() -> None:
+    proposal = approvable(sick())
+    assert proposal is not None
+
+    def none() -> JournalState:
+        raise no_journal("topic rackwise.journal", "execute.journal_topic")
+
+    dry = acting(mode="propose", read_journal=none)
+    text = main(read(acting_client(dry).get(f"/proposals/proposal?id={proposal.id}").text))
+    assert "Start an agent in mode execute to approve proposals." in text
+    assert "rackwise proposals approve" not in text
+    beside = main(read(acting_client(acting(mode="propose")).get(f"/proposals/proposal?id={proposal.id}").text))
+    assert f"rackwise proposals approve {proposal.id}" in beside
+    assert "An agent in mode execute carries it out, once it is approved there or by the command below." in beside
+
+
+def test_only_a_check_of_the_guard_can_fail() -> None:
+    """A rule about a subject answers a question: that nothing is planned for a partition is no fault."""
+    document = reassign_page()
+    answers = document.findall(".//div[@id='table-others']//tbody/tr")
+    assert "no" in {words(row.findall("td")[0]).strip("· ") for row in answers}
+    assert not [row for row in answers if "does not hold" in words(row) or row.findall(".//*[@class='bad']")]
+
+
 def test_without_a_desk_and_without_a_role_nothing_is_sent() -> None:
     proposal = approvable(sick())
     assert proposal is not None
@@ -279,6 +368,23 @@ def test_the_time_line_hatches_what_is_unknown_and_has_a_mark_for_every_event() 
     assert "How many reads are local is unknown" in empty
 
 
+def test_a_time_line_tells_no_reads_from_unknown_ones_and_counts_what_is_not_kept() -> None:
+    event = HistoryEvent(NOW_MS, HistoryKind.REBALANCE, "group/g", "group g has rebalanced")
+
+    def told(**row: Any) -> str:
+        seen = CycleSummary(NOW_MS, None, None, None, None, 0, 0, (event,) * 3, more_events=7)
+        agent = acting(state=lambda state: replace(state, past=(seen._replace(**row),)), read_journal=dict)
+        return acting_client(agent).get("/timeline?hours=1").text
+
+    text = told()
+    assert "No group reads anything; 10 events in 1 hour, of which 7 are not kept" in text
+    assert "Of a minute 24 events are kept: 7 more events were not." in text
+    assert 'id="curve-plot"' not in text, "one look makes no curve"
+    assert "How many reads are local is unknown" in told(gaps=1)
+    assert "How many reads are local is unknown" in told(findings=None)
+    assert 'id="curve-plot"' in acting_client().get("/timeline").text
+
+
 @pytest.mark.parametrize(("age_ms", "hours"), [(0, 1), (3_600_000, 1), (3_600_001, 6), (40_000_000, 6)])
 def test_the_time_line_of_a_young_agent_begins_an_hour_ago(age_ms: int, hours: int) -> None:
     assert own_hours(NOW_MS - age_ms, NOW_MS) == hours
@@ -293,18 +399,30 @@ def test_a_question_is_an_address_and_its_answer_has_three_columns() -> None:
     assert "no rack eu-1c" in text
     assert "rackwise simulate --add-member billing=eu-1a --remove-rack eu-1c" in text
     heads = [words(one) for one in document.findall(".//div[@id='table-groups']//th")]
-    assert heads[:4] == ["Group", "Now", "Its own assignor then", "Optimum then"]
+    assert heads[:5] == ["Group", "Now", "Its own assignor then", "With the plug-in then", "Optimum then"]
+    alone = page("sick", "/whatif?add-member=billing%3Deu-1a")
+    heads = [words(one) for one in alone.findall(".//div[@id='table-groups']//th")]
+    assert heads[:4] == ["Group", "Now", "Its own assignor then", "Optimum then"], "no group that brokers assign"
     rows = client("sick").get("/whatif?format=json&table=groups&remove-rack=eu-1c").json()
     assert {"group", "now", "own_assignor", "optimum"} <= set(rows[0])
+
+
+def test_an_answer_about_a_group_that_brokers_assign_has_a_column_with_the_plug_in() -> None:
+    document = page("sick", "/whatif?add-member=fraud-check%3Deu-1b")
+    heads = [words(one) for one in document.findall(".//div[@id='table-groups']//th")]
+    assert heads[:5] == ["Group", "Now", "Its own assignor then", "With the plug-in then", "Optimum then"]
+    (row,) = client("sick").get("/whatif?format=json&table=groups&add-member=fraud-check%3Deu-1b").json()
+    assert row["plugin_gain"] == "nothing to gain: every rack has a replica"
+    assert row["plugin"]["crossing"] == 0
 
 
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        ("remove-rack=none", "No answer."),
+        ("remove-rack=none", "No answer: there is no rack"),
         ("add-broker=x", "add-broker x cannot be read: it is not ID=RACK"),
         ("remove-broker=1;drop", "cannot be read"),
-        ("add-member=%3Cscript%3Ealert(1)%3C/script%3E%3Deu-1a", "No answer."),
+        ("add-member=%3Cscript%3Ealert(1)%3C/script%3E%3Deu-1a", "No answer:"),
     ],
 )
 def test_a_question_that_cannot_be_answered_is_refused_in_words(question: str, said: str) -> None:
@@ -406,7 +524,7 @@ def test_a_form_sends_exactly_what_was_shown_as_the_signed_in_person_and_leads_t
     wanted = WantedCommand(CommandVerb.APPROVE, proposal.id, plan_hash(proposal), "it is time", 50_000_000, 7, 1)
     assert desk.heard == [("ann", wanted)]
     told = main(read(acting_client().get(answer.headers["location"]).text))
-    assert "Done. paused p-111111111111" in told
+    assert "Done: paused p-111111111111" in told
 
 
 def test_a_form_leads_back_to_this_server_alone() -> None:

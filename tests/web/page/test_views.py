@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -12,14 +13,17 @@ from lxml.etree import _Element as HtmlElement
 
 from agent.documents.cluster import RackDocument
 from agent.documents.views import racks
+from agent.values.finding import FindingReason
 from agent.web.page.environment import environment
 from agent.web.page.flows import RackFlow, RackFlows
+from agent.web.page.page_documents import FindingRemedy, remedies
 from agent.web.page.routes import VIEWS
 from agent.web.page.svg_rack_map import MOST_FLOWS, rack_map
 from config.foreign_text import is_unsafe
+from tests.builders import an_observation, consumer, reader
 from tests.foreign_texts import POISONS
 from tests.web.page.answers import page_client, read, words
-from tests.web.page.worlds import WORLDS, many
+from tests.web.page.worlds import WORLDS, many, watched
 
 PATHS = ("/", "/racks", "/racks?view=table", "/groups", "/warmups", "/warmups?view=table", "/findings")
 
@@ -207,6 +211,26 @@ def test_a_group_shows_three_columns_and_why_it_is_not_triggered() -> None:
     assert "Why it is not made to rebalance" in fraud
 
 
+def test_a_group_that_brokers_assign_has_a_column_with_the_plug_in() -> None:
+    fraud = page("sick", "/groups/group?id=fraud-check")
+    columns = fraud.findall(".//div[@class='three four']/div")
+    assert [words(one.find("h3")) for one in columns][2] == "With the plug-in on the brokers"
+    assert "0 reads cross racks" in words(columns[2])
+    assert "The plug-in for brokers: nothing to gain: every rack has a replica." in words(fraud)
+    rows = page_client(WORLDS["sick"]()).get("/groups/group?id=fraud-check&format=json&table=assignments").json()
+    assert {"now", "own", "plugin", "optimum"} <= set(rows[0])
+
+
+def test_where_the_plug_in_cannot_help_its_column_says_so_and_not_unknown() -> None:
+    answers = an_observation().topic("t", (1, 2), (2, 3)).selector(None)
+    answers.kip848("g", consumer("m1", "c", "t-0"), consumer("m2", "a", "t-1"))
+    group = read(page_client(watched(answers)).get("/groups/group?id=g").text)
+    column = group.findall(".//div[@class='three four']/div")[2]
+    said = "cannot help: no follower fetching (replica.selector.class)"
+    assert words(column) == f"With the plug-in on the brokers {said}"
+    assert f"The plug-in for brokers: {said}." in words(group)
+
+
 def test_a_streams_application_tells_warm_ups_from_standbys() -> None:
     shop = page("sick", "/groups/group?id=shop-app")
     now = shop.findall(".//div[@class='three']/div")[0]
@@ -239,6 +263,66 @@ def test_a_finding_has_evidence_an_age_and_what_mends_it() -> None:
     alone = read(client.get("/findings", params={"id": one[0]["id"]}).text)
     assert len(alone.findall(".//tbody/tr")) == 1
     assert client.get("/findings?id=none").status_code == 404
+
+
+def test_a_finding_without_a_line_says_what_ends_it() -> None:
+    rows = [words(one) for one in page("sick", "/findings").findall(".//tbody/tr")]
+    (isr,) = [one for one in rows if "under min ISR" in one]
+    assert "Bring its replicas back in sync; rackwise moves nothing of it meanwhile." in isr
+    assert not [one for one in rows if "no setting or move that is known here" in one]
+
+
+def test_a_cause_that_another_finding_has_a_line_for_has_that_line() -> None:
+    answers = an_observation(a=(1,), b=(2,), c=(3,)).topic("orders", (1, 2), (2, 3), (3, 1))
+    answers.group("exports", reader("m1", None, "orders-0 orders-1"), reader("m2", None, "orders-2"))
+    look = watched(answers)
+    (off,) = [one for one in look.detection.findings if one.reason is FindingReason.RACK_AWARENESS_OFF]
+    assert "no member sends a rack" in off.sentence
+    assert remedies(look, [off])[off.id].lines == ("client.rack=<a|b|c>",)
+
+
+@pytest.mark.parametrize(
+    ("kind", "waits"),
+    [
+        ("broker", "waits until its rack has been stable, or it has been absent, for long enough"),
+        ("topic", "waits until the racks of the brokers have been stable, or these absent, for long enough"),
+    ],
+)
+def test_a_held_finding_waits_for_brokers_alone(kind: str, waits: str) -> None:
+    template = environment().get_template("remedy.html")
+    assert waits in template.render(remedy=FindingRemedy((), ()), links=[], held=True, kind=kind)
+
+
+def test_rules_of_a_group_have_names_in_words_and_no_fault_where_there_is_none() -> None:
+    fraud = page("sick", "/groups/group?id=fraud-check")
+    rows = [words(one) for one in fraud.findall(".//div[@id='table-rules']//tbody/tr")]
+    (classic,) = [one for one in rows if "no classic group" in one]
+    assert "✕" not in classic
+    legacy = words(page("sick", "/groups/group?id=legacy-reports"))
+    for raw in ("why_not_weights", " who ", " count ", "subjects in all"):
+        assert raw not in f"{words(fraud)} {legacy}", raw
+    assert "3 in all" in legacy
+
+
+def test_the_overview_counts_findings_and_proposals_with_their_nouns() -> None:
+    look = WORLDS["sick"]()
+    warnings = sum(one.severity.value == "warning" for one in look.detection.findings)
+    assert f"1 critical finding ◆ {warnings} warnings" in words(page("sick", "/"))
+    unpriced = tuple(
+        one._replace(predicted=replace(one.predicted, usd_per_day_before=None, usd_per_day_after=None))
+        for one in look.proposals
+    )
+    text = words(read(page_client(look._replace(proposals=unpriced)).get("/").text))
+    assert "rebalances" in text or "1 rebalance" in text
+    assert "setting" in text
+    assert "reassignment" in text
+
+
+def test_tables_of_racks_and_groups_stack_on_a_phone_and_count_rows() -> None:
+    racks_page, groups_page = page("unknown", "/racks"), page("sick", "/groups")
+    for document, key in ((racks_page, "racks"), (groups_page, "main")):
+        assert document.find(f".//div[@id='table-{key}']//table").get("class") == "stacks"
+    assert words(racks_page.find(".//div[@id='table-racks']//p")).endswith(("row", "rows"))
 
 
 def test_every_table_has_its_csv_and_json() -> None:

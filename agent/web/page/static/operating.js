@@ -46,7 +46,7 @@
     const axis = { stroke: shown("--ink-2"), grid: { stroke: shown("--line"), width: 1 }, ticks: { stroke: shown("--line") } };
     plot = new uPlot({
       width: place.clientWidth, height: 240, tzDate: (s) => uPlot.tzDate(new Date(s * 1000), "Etc/UTC"),
-      scales: { y: { range: [0, 100] }, rate: { range: (_plot, _low, high) => [0, 1.1 * high || 1] } },
+      scales: { y: { range: [0, 100] }, rate: { range: (_plot, _low, high) => [0, Math.max(10, 1.1 * high)] } },
       series: [
         { label: "UTC", value: (_plot, s) => (s === null || s === undefined ? "" : new Date(s * 1000).toISOString().slice(0, 16).replace("T", " ")) },
         { label: "local reads", scale: "y", stroke: shown("--accent"), width: 2, spanGaps: false, value: (_plot, v, _series, at) => (at === null || at === undefined ? "" : v === null || v === undefined ? "unknown" : `${v.toFixed(1)} %`) },

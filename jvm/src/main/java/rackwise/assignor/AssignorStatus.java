@@ -16,9 +16,10 @@ final class AssignorStatus implements AssignorStatusMXBean {
 
     static final long LOG_INTERVAL_MS = 60_000;
 
-    private static final Logger LOG = LoggerFactory.getLogger(RackwiseAssignor.class);
-
     private final LongSupplier clock;
+    private final String type;
+    private final String fallback;
+    private final Logger log;
     private final AtomicLong assignments = new AtomicLong();
     private final AtomicLong fallbacks = new AtomicLong();
     private final AtomicLong smaller = new AtomicLong();
@@ -27,21 +28,45 @@ final class AssignorStatus implements AssignorStatusMXBean {
     private volatile String lastCause = "";
     private volatile long lastTimeMs = -1;
 
+    /** The status of the assignor of a broker. */
     AssignorStatus(LongSupplier clock) {
-        this.clock = clock;
+        this(clock, "RackwiseAssignor", "The assignor rackwise answers as uniform does");
     }
 
-    /** Registers the bean {@code rackwise:type=RackwiseAssignor,node=ID}; a broker without it works as well. */
+    /**
+     * The status of an assignor.
+     *
+     * @param clock milliseconds since 1970
+     * @param type the class of the assignor, by name, because a consumer cannot load that of brokers
+     * @param fallback what the assignor does where it has no answer of its own
+     */
+    AssignorStatus(LongSupplier clock, String type, String fallback) {
+        this.clock = clock;
+        this.type = type;
+        this.fallback = fallback;
+        log = LoggerFactory.getLogger("rackwise.assignor." + type);
+    }
+
+    /** Registers the bean {@code rackwise:type=TYPE,node=ID}; a broker without it works as well. */
     void register(String node) {
+        registerAs("rackwise:type=" + type + ",node=" + ObjectName.quote(node));
+    }
+
+    /** Registers the bean {@code rackwise:type=TYPE}, of all consumers of a JVM. */
+    void register() {
+        registerAs("rackwise:type=" + type);
+    }
+
+    private void registerAs(String bean) {
         try {
-            ObjectName name = new ObjectName("rackwise:type=RackwiseAssignor,node=" + ObjectName.quote(node));
+            ObjectName name = new ObjectName(bean);
             MBeanServer server = ManagementFactory.getPlatformMBeanServer();
             if (server.isRegistered(name)) {
                 server.unregisterMBean(name);
             }
             server.registerMBean(this, name);
         } catch (JMException | RuntimeException refused) {
-            LOG.warn("The JMX bean of the assignor {} is not registered", RackwiseAssignor.NAME, refused);
+            log.warn("The JMX bean {} is not registered", bean, refused);
         }
     }
 
@@ -71,8 +96,7 @@ final class AssignorStatus implements AssignorStatusMXBean {
         long due = nextLogMs.get();
         boolean logged = now >= due && nextLogMs.compareAndSet(due, now + LOG_INTERVAL_MS);
         if (logged) {
-            LOG.warn("The assignor {} answers as uniform does; {} times since the broker started",
-                RackwiseAssignor.NAME, fallbacks.get(), cause);
+            log.warn("{}; {} times since the start", fallback, fallbacks.get(), cause);
         }
         return logged;
     }

@@ -1,14 +1,8 @@
 package rackwise.assignor;
 
-import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
-import java.util.HashSet;
-import java.util.List;
 import java.util.Map;
-import java.util.Set;
 
-import org.apache.kafka.common.Uuid;
 import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
 import org.apache.kafka.coordinator.group.api.assignor.GroupSpec;
@@ -64,43 +58,9 @@ final class FallbackAssignor {
     }
 
     private static GroupAssignment keepAndDeal(GroupSpec group, SubscribedTopicDescriber topics) {
-        String[] members = group.memberIds().toArray(String[]::new);
-        Arrays.sort(members);
-        Map<String, Map<Uuid, Set<Integer>>> given = new HashMap<>();
-        Map<String, Integer> loads = new HashMap<>();
-        Map<Uuid, List<String>> readers = new HashMap<>();
-        for (String member : members) {
-            given.put(member, new HashMap<>());
-            loads.put(member, 0);
-            for (Uuid topic : group.memberSubscription(member).subscribedTopicIds()) {
-                readers.computeIfAbsent(topic, each -> new ArrayList<>()).add(member);
-            }
-        }
-        Uuid[] ids = readers.keySet().toArray(Uuid[]::new);
-        Arrays.sort(ids);
-        for (Uuid topic : ids) {
-            for (int number = 0; number < topics.numPartitions(topic); number++) {
-                String member = reader(group, topic, number, readers.get(topic), loads);
-                given.get(member).computeIfAbsent(topic, each -> new HashSet<>()).add(number);
-                loads.merge(member, 1, Integer::sum);
-            }
-        }
         Map<String, MemberAssignment> answer = new HashMap<>();
-        given.forEach((member, partitions) -> answer.put(member, new MemberPartitions(partitions)));
+        KeepingDealer.deal(new BrokerView(group, topics))
+            .forEach((member, partitions) -> answer.put(member, new MemberPartitions(partitions)));
         return new GroupAssignment(answer);
-    }
-
-    private static String reader(
-            GroupSpec group, Uuid topic, int number, List<String> readers, Map<String, Integer> loads) {
-        String fewest = readers.get(0);
-        for (String member : readers) {
-            if (group.memberAssignment(member).partitions().getOrDefault(topic, Set.of()).contains(number)) {
-                return member;
-            }
-            if (loads.get(member) < loads.get(fewest)) {
-                fewest = member;
-            }
-        }
-        return fewest;
     }
 }

@@ -4,12 +4,12 @@ import java.util.Arrays;
 
 /**
  * A network of nodes and arcs as growing arrays. The cost of an arc has two parts, which {@link Prices} weighs against
- * each other: partitions read across racks and partitions that move.
+ * each other: what is read across racks and what moves.
  */
-final class FlowNetwork {
+public final class FlowNetwork {
 
     /** A capacity that never binds. */
-    static final long MANY = 1L << 40;
+    public static final long MANY = 1L << 40;
 
     /**
      * What a partition read across racks and a partition that moves cost.
@@ -17,7 +17,7 @@ final class FlowNetwork {
      * @param crossing the price of the first
      * @param move the price of the second
      */
-    record Prices(long crossing, long move) {
+    public record Prices(long crossing, long move) {
     }
 
     private int nodes;
@@ -25,22 +25,22 @@ final class FlowNetwork {
     private int[] tail;
     private int[] head;
     private long[] capacity;
-    private byte[] crossing;
-    private byte[] move;
+    private long[] crossing;
+    private long[] move;
     private long[] supply = new long[16];
 
     /** Makes a network without nodes and with room for a number of arcs, which it exceeds at need. */
-    FlowNetwork(int expectedArcs) {
+    public FlowNetwork(int expectedArcs) {
         int size = Math.max(16, expectedArcs);
         tail = new int[size];
         head = new int[size];
         capacity = new long[size];
-        crossing = new byte[size];
-        move = new byte[size];
+        crossing = new long[size];
+        move = new long[size];
     }
 
     /** Adds nodes and returns the first of them. */
-    int addNodes(int count) {
+    public int addNodes(int count) {
         nodes += count;
         if (nodes > supply.length) {
             supply = Arrays.copyOf(supply, Math.max(nodes, 2 * supply.length));
@@ -49,20 +49,20 @@ final class FlowNetwork {
     }
 
     /** Adds units that start at a node, or that it demands when negative. */
-    void addSupply(int node, long units) {
+    public void addSupply(int node, long units) {
         supply[node] += units;
     }
 
     /** Adds an arc and returns its number; numbers ascend from 0. */
-    int addArc(int from, int to, long units, int crossings, int moves) {
+    public int addArc(int from, int to, long units, long crossings, long moves) {
         if (arcs == tail.length) {
             grow();
         }
         tail[arcs] = from;
         head[arcs] = to;
         capacity[arcs] = units;
-        crossing[arcs] = (byte) crossings;
-        move[arcs] = (byte) moves;
+        crossing[arcs] = crossings;
+        move[arcs] = moves;
         return arcs++;
     }
 
@@ -75,7 +75,8 @@ final class FlowNetwork {
         move = Arrays.copyOf(move, size);
     }
 
-    int nodes() {
+    /** Returns the number of nodes. */
+    public int nodes() {
         return nodes;
     }
 
@@ -95,7 +96,7 @@ final class FlowNetwork {
         return capacity[arc];
     }
 
-    int moves(int arc) {
+    long moves(int arc) {
         return move[arc];
     }
 

@@ -10,12 +10,9 @@ import java.util.Set;
 import java.util.TreeMap;
 
 import org.apache.kafka.common.Uuid;
-import org.apache.kafka.coordinator.group.api.assignor.GroupSpec;
-import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
-import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 
 /**
- * Reads the coordinator's view of a group into a {@link GroupModel}.
+ * Reads a group into a {@link GroupModel}.
  *
  * <p>Sets of topic ids are compared by {@code equals} and never hashed: the hash code of the broker's own sets covers
  * the metadata of the whole cluster. A topic without metadata has no partitions.
@@ -26,16 +23,14 @@ final class GroupReader {
     private static final int MOST_RACKS = 63;
     private static final int CONTESTED = -2;
 
-    private final GroupSpec group;
-    private final SubscribedTopicDescriber describer;
+    private final GroupView group;
     private final AssignorSettings settings;
     private final String[] ids;
 
-    private GroupReader(GroupSpec group, SubscribedTopicDescriber describer, AssignorSettings settings) {
+    private GroupReader(GroupView group, AssignorSettings settings) {
         this.group = group;
-        this.describer = describer;
         this.settings = settings;
-        ids = group.memberIds().toArray(String[]::new);
+        ids = group.members().toArray(String[]::new);
         Arrays.sort(ids);
     }
 
@@ -44,8 +39,8 @@ final class GroupReader {
      *
      * @throws GroupTooLargeException when the group exceeds {@code rackwise.assignor.max.pairs} or 63 racks
      */
-    static GroupModel read(GroupSpec group, SubscribedTopicDescriber describer, AssignorSettings settings) {
-        return new GroupReader(group, describer, settings).read();
+    static GroupModel read(GroupView group, AssignorSettings settings) {
+        return new GroupReader(group, settings).read();
     }
 
     private GroupModel read() {
@@ -71,9 +66,9 @@ final class GroupReader {
     /** Numbers the different subscriptions, in the order of members. */
     private int[] subscriptions(List<Set<Uuid>> different) {
         int[] subscription = new int[ids.length];
-        boolean equal = group.subscriptionType() == SubscriptionType.HOMOGENEOUS;
+        boolean equal = group.subscribeAlike();
         for (int member = 0; member < (equal ? Math.min(1, ids.length) : ids.length); member++) {
-            Set<Uuid> topics = group.memberSubscription(ids[member]).subscribedTopicIds();
+            Set<Uuid> topics = group.topics(ids[member]);
             int number = different.indexOf(topics);
             if (number < 0) {
                 number = different.size();
@@ -90,7 +85,7 @@ final class GroupReader {
         String[] names = new String[ids.length];
         TreeMap<String, Integer> sorted = new TreeMap<>();
         for (int member = 0; member < ids.length; member++) {
-            names[member] = group.memberSubscription(ids[member]).rackId().filter(name -> !name.isEmpty()).orElse(null);
+            names[member] = group.rack(ids[member]).filter(name -> !name.isEmpty()).orElse(null);
             if (names[member] != null) {
                 sorted.put(names[member], 0);
             }
@@ -114,7 +109,7 @@ final class GroupReader {
                 readers.computeIfAbsent(topic, each -> new BitSet()).set(number);
             }
         }
-        readers.keySet().removeIf(topic -> describer.numPartitions(topic) <= 0);
+        readers.keySet().removeIf(topic -> group.partitions(topic) <= 0);
         Map<BitSet, Integer> audiences = new HashMap<>();
         Uuid[] topicIds = new Uuid[readers.size()];
         int[] first = new int[readers.size() + 1];
@@ -122,7 +117,7 @@ final class GroupReader {
         int topic = 0;
         for (Map.Entry<Uuid, BitSet> entry : readers.entrySet()) {
             topicIds[topic] = entry.getKey();
-            first[topic + 1] = Math.addExact(first[topic], describer.numPartitions(entry.getKey()));
+            first[topic + 1] = Math.addExact(first[topic], group.partitions(entry.getKey()));
             audience[topic] = audiences.computeIfAbsent(entry.getValue(), each -> audiences.size());
             topic++;
         }
@@ -140,7 +135,7 @@ final class GroupReader {
         for (int topic = 0; topic < topics.count(); topic++) {
             int first = topics.first()[topic];
             for (int number = 0; number < topics.partitions(topic); number++) {
-                long bits = bits(describer.racksForPartition(topics.ids()[topic], number), racks);
+                long bits = bits(group.racks(topics.ids()[topic], number), racks);
                 if (bits != before) {
                     last = kinds.computeIfAbsent(bits, each -> kinds.size());
                     before = bits;
@@ -174,7 +169,7 @@ final class GroupReader {
             numbers.put(topics.ids()[topic], topic);
         }
         for (int member = 0; member < ids.length; member++) {
-            for (Map.Entry<Uuid, Set<Integer>> entry : group.memberAssignment(ids[member]).partitions().entrySet()) {
+            for (Map.Entry<Uuid, Set<Integer>> entry : group.owned(ids[member]).entrySet()) {
                 model.members().held()[member] += entry.getValue().size();
                 Integer topic = numbers.get(entry.getKey());
                 if (topic == null) {

@@ -30,7 +30,7 @@ final class GroupSolver {
         if (group.memberIds().isEmpty()) {
             return new GroupAssignment(Map.of());
         }
-        GroupModel model = GroupReader.read(group, topics, settings);
+        GroupModel model = GroupReader.read(new BrokerView(group, topics), settings);
         PlacementNetwork placement = new PlacementNetwork(model, FairLoads.of(model));
         MoveLimit limit = new MoveLimit(placement);
         MoveLimit.Choice choice = limit.best(settings.maxMoves());

@@ -9,7 +9,7 @@ import java.util.Arrays;
  * from them, and a maximum flow (Dinic) carries them along slots of reduced cost 0. Invariant: no slot with room has a
  * negative reduced cost, so the prices prove that the flow is optimal. Costs with few values need few rounds.
  */
-final class LeastCostFlow {
+public final class LeastCostFlow {
 
     private static final long FAR = Long.MAX_VALUE / 4;
 
@@ -41,7 +41,7 @@ final class LeastCostFlow {
      *
      * @throws IllegalStateException when the capacities do not allow any
      */
-    static ResidualFlow solve(FlowNetwork network, FlowNetwork.Prices prices) {
+    public static ResidualFlow solve(FlowNetwork network, FlowNetwork.Prices prices) {
         LeastCostFlow solver = new LeastCostFlow(network, prices);
         solver.fillEarningArcs();
         while (solver.waiting()) {

@@ -1,6 +1,7 @@
 package rackwise.assignor;
 
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 import org.apache.kafka.common.Configurable;
 import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
@@ -28,29 +29,57 @@ public final class RackwiseAssignor implements ConsumerGroupPartitionAssignor, C
     /** What a member names in {@code group.remote.assignor}, and what the group description shows. */
     public static final String NAME = "rackwise";
 
-    private final AssignorStatus status;
+    /**
+     * Node to what all its assignors have in common. A broker makes a new one whenever it reads its settings, at a
+     * dynamic change too, and goes on with the first; a node that is a controller as well makes two at its start.
+     */
+    private static final Map<String, NodeState> NODES = new ConcurrentHashMap<>();
+
+    private final Map<String, NodeState> nodes;
     private final FallbackAssignor fallback = new FallbackAssignor();
-    private AssignorSettings settings = AssignorSettings.DEFAULTS;
+    private NodeState node;
 
     /** The constructor that the broker calls. */
     public RackwiseAssignor() {
-        this(new AssignorStatus(System::currentTimeMillis));
+        this(new AssignorStatus(System::currentTimeMillis), NODES);
     }
 
+    /** An assignor that has nothing in common with others. */
     RackwiseAssignor(AssignorStatus status) {
-        this.status = status;
+        this(status, new ConcurrentHashMap<>());
+    }
+
+    private RackwiseAssignor(AssignorStatus status, Map<String, NodeState> nodes) {
+        this.nodes = nodes;
+        node = new NodeState(status);
+    }
+
+    /** What the assignors of a node count in, and the settings that the node has read last. */
+    private static final class NodeState {
+
+        private final AssignorStatus status;
+        private volatile AssignorSettings settings = AssignorSettings.DEFAULTS;
+
+        private NodeState(AssignorStatus status) {
+            this.status = status;
+        }
     }
 
     /**
-     * Reads the settings {@code rackwise.assignor.*} out of the broker's and registers the JMX bean.
+     * Reads the settings {@code rackwise.assignor.*} and {@code message.max.bytes} out of the broker's and registers the
+     * JMX bean.
      *
      * @throws org.apache.kafka.common.config.ConfigException when a value is not a number in range; the broker then
      *     does not start
      */
     @Override
     public void configure(Map<String, ?> brokerConfig) {
-        settings = AssignorSettings.from(brokerConfig);
-        status.register(String.valueOf(brokerConfig.get("node.id")));
+        AssignorSettings settings = AssignorSettings.from(brokerConfig);
+        node = nodes.computeIfAbsent(String.valueOf(brokerConfig.get("node.id")), id -> {
+            node.status.register(id);
+            return node;
+        });
+        node.settings = settings;
     }
 
     @Override
@@ -61,12 +90,12 @@ public final class RackwiseAssignor implements ConsumerGroupPartitionAssignor, C
     @Override
     public GroupAssignment assign(GroupSpec group, SubscribedTopicDescriber topics) {
         try {
-            GroupAssignment answer = new GroupSolver(settings, status).solve(group, topics);
-            status.answered();
+            GroupAssignment answer = new GroupSolver(node.settings, node.status).solve(group, topics);
+            node.status.answered();
             return answer;
         } catch (Throwable thrown) {
-            status.fellBack(thrown);
-            return fallback.assign(group, topics, status);
+            node.status.fellBack(thrown);
+            return fallback.assign(group, topics, node.status);
         }
     }
 }

@@ -4,7 +4,7 @@ package rackwise.assignor;
  * A flow in a {@link FlowNetwork} and what may still change in it: for each arc a slot ahead with the room left and a
  * slot back with the units carried, ordered by the node that they leave.
  */
-final class ResidualFlow {
+public final class ResidualFlow {
 
     final FlowNetwork network;
     /** Node to its first slot; one entry more than nodes. */
@@ -76,7 +76,7 @@ final class ResidualFlow {
     }
 
     /** Returns the units on an arc. */
-    long units(int arc) {
+    public long units(int arc) {
         return room[twin[slot[arc]]];
     }
 
@@ -93,8 +93,8 @@ final class ResidualFlow {
     int[] movesBySlot() {
         int[] moves = new int[slots()];
         for (int arc = 0; arc < slot.length; arc++) {
-            moves[slot[arc]] = network.moves(arc);
-            moves[twin[slot[arc]]] = -network.moves(arc);
+            moves[slot[arc]] = (int) network.moves(arc);
+            moves[twin[slot[arc]]] = -moves[slot[arc]];
         }
         return moves;
     }

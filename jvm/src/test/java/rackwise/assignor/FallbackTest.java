@@ -64,6 +64,28 @@ class FallbackTest {
     }
 
     @Test
+    void theBeanCountsWhatTheAssignorInUseDoesAlsoAfterTheBrokerHasMadeAnother() throws Exception {
+        RackwiseAssignor used = new RackwiseAssignor();
+        used.configure(Map.of("node.id", 18));
+        new RackwiseAssignor().configure(Map.of("node.id", 18));
+        used.assign(GROUP.spec(), GROUP.describer());
+        ObjectName bean = new ObjectName("rackwise:type=RackwiseAssignor,node=\"18\"");
+        assertEquals(1L, ManagementFactory.getPlatformMBeanServer().getAttribute(bean, "Assignments"));
+    }
+
+    @Test
+    void aDynamicChangeReachesTheAssignorInUse() throws Exception {
+        RackwiseAssignor used = new RackwiseAssignor();
+        used.configure(Map.of("node.id", 19));
+        new RackwiseAssignor().configure(Map.of("node.id", 19, "message.max.bytes", "9"));
+        new RackwiseAssignor().configure(Map.of("node.id", 20));
+        used.assign(GROUP.spec(), GROUP.describer());
+        ObjectName bean = new ObjectName("rackwise:type=RackwiseAssignor,node=\"19\"");
+        String cause = (String) ManagementFactory.getPlatformMBeanServer().getAttribute(bean, "LastFallbackCause");
+        assertTrue(cause.endsWith("message.max.bytes allows 9"), cause);
+    }
+
+    @Test
     void anExceptionOfTheBrokerItselfIsAnsweredAsUniformDoes() {
         SubscribedTopicDescriber faulty = new FaultyDescriber(GROUP.describer(), false);
         assertEquals(uniform(), GROUP.named(new RackwiseAssignor(status).assign(GROUP.spec(), faulty)));
@@ -84,7 +106,7 @@ class FallbackTest {
     void withoutUniformEachPartitionStaysOrGoesToAMemberWithFew() {
         GroupAssignment answer =
             new FallbackAssignor("no.such.Assignor").assign(GROUP.spec(), GROUP.describer(), status);
-        AnswerCheck.check(GroupReader.read(GROUP.spec(), GROUP.describer(), AssignorSettings.DEFAULTS), answer);
+        AnswerCheck.check(GroupReader.read(new BrokerView(GROUP.spec(), GROUP.describer()), AssignorSettings.DEFAULTS), answer);
         GroupCase after = GROUP.after(answer);
         GroupAssignment again =
             new FallbackAssignor("no.such.Assignor").assign(after.spec(), after.describer(), status);
@@ -103,7 +125,7 @@ class FallbackTest {
 
     @Test
     void aWrongAnswerIsFound() {
-        GroupModel model = GroupReader.read(GROUP.spec(), GROUP.describer(), AssignorSettings.DEFAULTS);
+        GroupModel model = GroupReader.read(new BrokerView(GROUP.spec(), GROUP.describer()), AssignorSettings.DEFAULTS);
         GroupAssignment present = new GroupAssignment(Map.of());
         assertThrows(IllegalStateException.class, () -> AnswerCheck.check(model, present));
         Uuid first = model.topics().ids()[0];

@@ -22,6 +22,7 @@ import java.util.concurrent.Executors;
  * GET    /lags?application=ID   see {@link Lags}; the parameter is optional while there is one application
  * GET    /assignment            present tasks and partitions of each instance and consumer
  * GET    /rebalances?since=SEQ  changes of assignments: state, tasks, assigned, revoked, lost, failed
+ * GET    /offsets               consumer → partition → runs of offsets that it read
  * GET    /reads                 consumer → times of polls with records, epoch milliseconds
  * GET    /cluster               cluster id, brokers with racks, finalized features
  * POST   /instances             an {@link InstanceSpec}        DELETE /instances/ID?leave=true
@@ -99,6 +100,10 @@ final class ControlServer {
                 return assignment();
             case "/rebalances":
                 return host.events().since(Long.parseLong(query.getOrDefault("since", "0")));
+            case "/offsets":
+                final ObjectNode offsets = Json.object();
+                host.consumers().forEach(consumer -> offsets.set(consumer.id(), consumer.offsets()));
+                return offsets;
             case "/reads":
                 final ObjectNode reads = Json.object();
                 host.consumers().forEach(consumer -> reads.set(consumer.id(), consumer.reads()));

@@ -6,19 +6,23 @@ import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Collection;
 import java.util.Deque;
+import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
-/** A Java consumer on a thread of its own that drops its records; cooperative-sticky unless configured otherwise. */
+/** A Java consumer on a thread of its own that drops its records; classic and cooperative-sticky unless configured. */
 final class JavaConsumer extends Thread {
     private static final Duration POLL = Duration.ofMillis(500);
     private static final long CLOSE_WITHIN_MS = 5_000;
@@ -29,6 +33,7 @@ final class JavaConsumer extends Thread {
     private final KafkaConsumer<byte[], byte[]> consumer;
     private final Set<String> held = new TreeSet<>();
     private final Deque<Long> reads = new ArrayDeque<>();
+    private final Map<String, Deque<long[]>> runs = new TreeMap<>();
     private volatile boolean reading = true;
     private volatile int generation = -1;
     private volatile String failure;
@@ -46,8 +51,10 @@ final class JavaConsumer extends Thread {
         try {
             consumer.subscribe(spec.topics(), new Listener());
             while (reading) {
-                if (!consumer.poll(POLL).isEmpty()) {
+                final ConsumerRecords<byte[], byte[]> records = consumer.poll(POLL);
+                if (!records.isEmpty()) {
                     noteRead();
+                    noteOffsets(records);
                 }
             }
         } catch (final WakeupException woken) {
@@ -90,6 +97,32 @@ final class JavaConsumer extends Thread {
         }
     }
 
+    /** Partition → runs of consecutive offsets that were read, each as first and last, in the order of reading. */
+    ObjectNode offsets() {
+        final ObjectNode answer = Json.object();
+        synchronized (runs) {
+            runs.forEach((partition, all) -> {
+                final ArrayNode listed = answer.putArray(partition);
+                all.forEach(run -> listed.addArray().add(run[0]).add(run[1]));
+            });
+        }
+        return answer;
+    }
+
+    private void noteOffsets(final ConsumerRecords<byte[], byte[]> records) {
+        synchronized (runs) {
+            for (final ConsumerRecord<byte[], byte[]> record : records) {
+                final String partition = record.topic() + "-" + record.partition();
+                final Deque<long[]> all = runs.computeIfAbsent(partition, any -> new ArrayDeque<>());
+                if (!all.isEmpty() && all.getLast()[1] + 1 == record.offset()) {
+                    all.getLast()[1] = record.offset();
+                } else {
+                    all.addLast(new long[] {record.offset(), record.offset()});
+                }
+            }
+        }
+    }
+
     String id() {
         return spec.id();
     }
@@ -121,9 +154,11 @@ final class JavaConsumer extends Thread {
         settings.put(ConsumerConfig.KEY_DESERIALIZER_CLASS_CONFIG, ByteArrayDeserializer.class.getName());
         settings.put(ConsumerConfig.VALUE_DESERIALIZER_CLASS_CONFIG, ByteArrayDeserializer.class.getName());
         settings.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest");
-        settings.put(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG, "10000");
         settings.put(ConsumerConfig.FETCH_MIN_BYTES_CONFIG, "4096");
-        settings.put(ConsumerConfig.PARTITION_ASSIGNMENT_STRATEGY_CONFIG, CooperativeStickyAssignor.class.getName());
+        if (!"consumer".equals(spec.settings().get("group.protocol"))) { // which refuses both settings
+            settings.put(ConsumerConfig.SESSION_TIMEOUT_MS_CONFIG, "10000");
+            settings.put(ConsumerConfig.PARTITION_ASSIGNMENT_STRATEGY_CONFIG, CooperativeStickyAssignor.class.getName());
+        }
         if (spec.rack() != null) {
             settings.put(ConsumerConfig.CLIENT_RACK_CONFIG, spec.rack());
         }
