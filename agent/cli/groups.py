@@ -42,6 +42,7 @@ def groups(
     columns = tables.with_money(tables.GROUPS, priced=look["priced"])
     emit(tables.groups(shown), columns, given.output, empty=empty, every=given.every)
     tables.basis(look)
+    tables.emit_gains(shown, every=given.every)
     if len(shown) < len(rows):
         left_out = len(rows) - len(shown)
         emit_text(f"{counted(left_out, 'group')} without members not shown: --all")

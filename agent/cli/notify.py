@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from agent.cli import options
-from agent.cli.output import OutputFormat, chosen, emit, say
+from agent.cli.output import emit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,17 +40,21 @@ def send_test(
 ) -> None:
     """Send one test message to each target; exit code 5 where one does not accept it. No broker is asked."""
     from agent.act.own_files import read_key_file
+    from agent.errors import ConfigError
     from agent.notify.targets import addresses, secrets_of
     from config import secrets
 
     loaded = options.settings(source)
     found = addresses(loaded.settings.notify, read_key_file, target or None)
     if not found:
-        say("no message was sent: notify.targets names no target that is enabled; docs/notifications.md shows how")
+        raise ConfigError(
+            "No message was sent",
+            why="notify.targets names no target that is enabled",
+            todo="Name a target there, as docs/notifications.md shows.",
+        )
     secrets.remember((*loaded.secrets(), *secrets_of(found)))
-    rows = _answers(found, loaded.settings.http.url) if found else []
-    if rows or chosen(output) is not OutputFormat.TABLE:
-        emit(rows, _COLUMNS, output)
+    rows = _answers(found, loaded.settings.http.url)
+    emit(rows, _COLUMNS, output)
     if not all(row["accepted"] for row in rows):
         raise typer.Exit(NOT_ACCEPTED)
 

@@ -1,8 +1,8 @@
-"""``plan``: the proposals that one look gives, and every group now, by its own assignor and at the optimum."""
+"""``plan``: the proposals that one look gives, and every group now, under each assignor and at the optimum."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -10,7 +10,7 @@ import typer
 
 from agent.cli import agent_api, new_partitions, options, session
 from agent.cli.options import write_text
-from agent.cli.output import OutputFormat, chosen, emit, emit_text, say
+from agent.cli.output import CellMark, OutputFormat, chosen, emit, emit_text, say
 from agent.errors import BadInput
 from agent.money.traffic import bytes_words, usd_words
 from agent.values.number_format import counted
@@ -180,14 +180,19 @@ def _emit_groups(rows: list[PlanGroup], look: LookDocument, output: OutputFormat
     from agent.values.observation import ObservationPart
 
     form = chosen(output)
+    from agent.cli.tables import emit_gains
+
     title = "groups: reads across racks now, by their own assignors, at the optimum"
+    if any(row["plugin_gain"] is not None for row in rows):
+        title = "groups: reads across racks now, by their own assignors, with the plug-in for brokers, at the optimum"
     match form:
         case OutputFormat.TABLE:
             shown = [table_row(row) for row in rows]
             empty = session.none_of("no group assigns partitions", look, ObservationPart.GROUPS)
-            emit(shown, SHOWN, form, title=title, empty=empty, every=every)
+            emit(shown, with_plugin(SHOWN, rows), form, title=title, empty=empty, every=every)
             if shown:
                 emit_text(BY)
+            emit_gains(rows, every=every)
         case OutputFormat.CSV:
             emit([flat(row, COLUMNS) for row in rows], IN_CSV, form)
         case _:
@@ -246,8 +251,10 @@ def _saves(predicted: PredictedEffect) -> dict[str, Any]:
     return {"saves $/day": saving_words(saved), "usd_per_day_saved": saved}
 
 
-SHOWN = ("group", "assignor", "now", "own", "optimum", "worth")
-COLUMNS = ("now", "own", "optimum")
+WITH_PLUGIN = "with the plug-in"
+"""In a table; the field is ``plugin``."""
+SHOWN = ("group", "assignor", "now", "own", WITH_PLUGIN, "optimum", "worth")
+COLUMNS = ("now", "own", "plugin", "optimum")
 COSTS = ("reads", "crossing", "unknown", "crossing_bytes_per_s", "usd_per_day", "moved")
 BY = (
     "reads cross by Kafka's rule (no replica in the reader's rack); bytes and money are as read (from the leader, or "
@@ -259,9 +266,26 @@ UNKNOWN = "unknown"
 """In a cell: there is an answer, and it is not known."""
 
 
+def with_plugin(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The columns of a table; without that of the plug-in where it concerns none of the groups."""
+    concerned = any(row["plugin_gain"] is not None for row in rows)
+    return tuple(name for name in columns if concerned or name != WITH_PLUGIN)
+
+
 def table_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """The same for a table: each column in one cell."""
-    return {**row, "assignor": row["assignor"] or UNKNOWN, **{name: assignment_words(row[name]) for name in COLUMNS}}
+    cells = {name: assignment_words(row[name]) for name in COLUMNS}
+    return {**row, "assignor": row["assignor"] or UNKNOWN, **cells, WITH_PLUGIN: plugin_words(row, cells["plugin"])}
+
+
+def plugin_words(row: Mapping[str, Any], words: str) -> str | CellMark:
+    """The cell of the plug-in: ``words`` of its assignment; where there is none, "cannot help" or "unknown"."""
+    if row["plugin_gain"] is None:
+        return CellMark.NOT_APPLICABLE
+    if row["plugin"] is not None:
+        return words
+    why: str = row["plugin_gain"].rpartition("; ")[2]
+    return why.partition(":")[0]
 
 
 def flat(row: Mapping[str, Any], columns: tuple[str, ...], costs: tuple[str, ...] = COSTS) -> dict[str, Any]:

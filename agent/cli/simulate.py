@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Names = list[str] | None
 FINDINGS_SHOWN = 20
-_COLUMNS = ("now", "own_assignor", "optimum")
+_COLUMNS = ("now", "own_assignor", "plugin", "optimum")
 _COPIES = (
     "topic", "replicas added", "bytes to copy", "copied across racks now", "then", "$/day now", "$/day then",
 )  # fmt: skip
@@ -84,7 +84,7 @@ def simulate(
     ] = None,
     every: options.All = False,
 ) -> None:
-    """Simulate changes: every affected group in three columns, findings, proposals, and the effect of losing a rack.
+    """Simulate changes: every affected group now and after them, findings, proposals, and what losing a rack does.
 
     Options of changes may be repeated and combined. Nothing is changed in the cluster or published.
     """
@@ -140,8 +140,8 @@ def _show(
     document: SimulationDocument, output: OutputFormat | None, nothing: str, *, every: bool, priced: bool
 ) -> None:
     """Tables of all of it; as CSV the groups, the other forms as one document."""
-    from agent.cli.plan import BY
-    from agent.cli.tables import with_money
+    from agent.cli.plan import BY, WITH_PLUGIN, with_plugin
+    from agent.cli.tables import emit_gains, with_money
     from agent.values.number_format import counted
 
     form = chosen(output)
@@ -153,18 +153,19 @@ def _show(
         return
     found = document["findings"]
     groups: list[dict[str, Any]] = [dict(row) for row in document["groups"]]
-    rows = [{**row, **{name: _cell(row[name]) for name in _COLUMNS}} for row in groups]
-    rows = [{**row, _WAITING: row["waiting"]} for row in rows]
+    shown = [WITH_PLUGIN if name == "plugin" else name for name in _COLUMNS]
+    rows = [{**row, **_cells(row), _WAITING: row["waiting"]} for row in groups]
     waiting = any(row["waiting"] != 0 for row in groups)
     emit(
         rows,
-        ("group", "kind", *_COLUMNS, *((_WAITING,) if waiting else ()), "note"),
+        ("group", "kind", *with_plugin(shown, groups), *((_WAITING,) if waiting else ()), "note"),
         output,
         empty=nothing,
         every=every,
     )
     if rows:
         emit_text(BY)
+    emit_gains(groups, every=every)
     if waiting:
         emit_text("waiting: partitions without a reader until the group has rebalanced")
     changed = [row for row in document["proposals"] if row["change"] != "unchanged"]
@@ -218,6 +219,14 @@ def _show_csv(document: SimulationDocument) -> None:
     fields = tuple(f"{column}_{cost}" for column in _COLUMNS for cost in costs)
     rows = [flat(row, _COLUMNS, costs) for row in document["groups"]]
     emit(rows, ("group", "kind", *fields, "waiting", "note"), OutputFormat.CSV)
+
+
+def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of one group."""
+    from agent.cli.plan import WITH_PLUGIN, plugin_words
+
+    cells = {name: _cell(row[name]) for name in _COLUMNS}
+    return {**cells, WITH_PLUGIN: plugin_words(row, cells["plugin"])}
 
 
 def _cell(outcome: Mapping[str, Any] | None) -> str:

@@ -30,6 +30,8 @@ GROUPS = ("group", "kind", "members", "local", "best", "across racks", "$/day", 
 MOST_LOSSES = 20
 """Racks whose loss is described."""
 MOST_ABSENCES = 10
+MOST_GAINS = 10
+"""Answers about the plug-in for brokers below a table."""
 TOPICS = ("topic", "written", "copied across", "read across", "$/day", "readers")
 _BROKER_IDS = "broker ids"
 RACKS = ("rack", _BROKER_IDS, "replicas", "leaders", "members", "tasks")
@@ -97,6 +99,17 @@ def groups(rows: Iterable[GroupDocument]) -> list[dict[str, Any]]:
     ]
 
 
+def emit_gains(rows: Iterable[Mapping[str, Any]], *, every: bool) -> None:
+    """Below a table of groups: what the plug-in for brokers would bring, a line for each answer."""
+    from agent.plan.plugin_gain import merged_gains
+
+    lines = merged_gains((row["group"], row["plugin_gain"]) for row in rows if row["plugin_gain"] is not None)
+    for line in lines if every else lines[:MOST_GAINS]:
+        emit_text(line)
+    if len(lines) > MOST_GAINS and not every:
+        emit_text(f"and {len(lines) - MOST_GAINS:,} more answers about the plug-in: --all or -o json")
+
+
 def unknown_cost(unknown: UnknownGroups) -> str | None:
     """How many groups have an unknown cost, and what they cost at most; None where there are none."""
     if not unknown["groups"]:
@@ -123,6 +136,8 @@ def show_group(document: GroupDetailsDocument, look: LookDocument, *, every: boo
         **{name: value for name, value in groups([document])[0].items() if name not in ("group", "kind")},
         "worst lag": _worst_lag(document),
     }
+    if document["plugin_gain"] is not None:
+        facts["plug-in for brokers"] = document["plugin_gain"]
     if document["not_assessed"]:
         facts["not assessed"] = document["not_assessed"]
     emit_one(facts, OutputFormat.TABLE, with_money(facts, priced=look["priced"]))
@@ -223,7 +238,8 @@ def losses(rows: Sequence[RackDocument], *, every: bool) -> None:
     live = {_plain(row) for row in rows if set(row["brokers"] or ()) - set(row["absent_brokers"] or ())} | {UNKNOWN}
     for row in rows if every else rows[:MOST_LOSSES]:
         if row["known_from"]:
-            emit_text(f"{_rack(row)} is known from: {shown(row['known_from'])}")
+            sources = ", ".join(f"{source} ({number})" for source, number in row["known_from"].items())
+            emit_text(f"{_rack(row)} is known from {sources}")
         if row["losing_it"] is not None:
             emit_text(f"losing {row['rack']}: {row['losing_it']}")
         if row["brokers"] and row["brokers"] == row["absent_brokers"] and _plain(row) not in live:

@@ -51,14 +51,14 @@ def top(
     count: Annotated[int | None, typer.Option("--count", min=1, metavar="N", help="End after N looks.")] = None,
 ) -> None:
     """Live: traffic across racks and its cost a day, by group and by topic, costliest first. q or Ctrl-C ends it."""
-    on_terminal = sys.stdout.isatty() if output is None else output is OutputFormat.TABLE
+    on_terminal = sys.stdout.isatty() and output in (None, OutputFormat.TABLE)
     every_ms = rates.parsed(every, "--every", least_ms=_LEAST_EVERY_MS) or _LEAST_EVERY_MS
     last: session.ShownLook | None = None
     with suppress(KeyboardInterrupt, BrokenPipeError), _keys(on_terminal=on_terminal) as wait:
         looks = _looks(source, replay, every_ms, wait)
         with closing(looks):
             for number, look in enumerate(looks, 1):
-                _show(look, every, on_terminal=on_terminal)
+                _show(look, every, as_table=on_terminal or output is OutputFormat.TABLE, on_terminal=on_terminal)
                 if number == count:
                     last = None if isinstance(look, Exception) else look
                     break
@@ -146,13 +146,15 @@ def _recorded(replay: Path) -> Looks:
     yield from map(_shown, session.recorded(replay))
 
 
-def _show(look: session.ShownLook | RackwiseError, every: str, *, on_terminal: bool) -> None:
+def _show(look: session.ShownLook | RackwiseError, every: str, *, as_table: bool, on_terminal: bool) -> None:
     if isinstance(look, Exception):
         if on_terminal:
             sys.stdout.write(_HOME)
         say(f"this look failed, the next one is in {every}: {look}")
     elif on_terminal:
         _paint(_page(look, every))
+    elif as_table:  # a file or another program reads it, for which there is nothing to paint over
+        sys.stdout.write("".join(f"{line}\n" for line in [*_page(look, every), ""]))
     else:
         with redirect_stdout(io.StringIO()) as page:
             emit_json(look.document)

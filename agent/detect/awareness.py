@@ -31,6 +31,8 @@ from agent.values.snapshot import (
     ReaderGroup,
     StreamsGroup,
     TopicState,
+    is_assigned_blindly,
+    runs_plugin,
 )
 
 _ID = itemgetter(0)
@@ -188,9 +190,9 @@ def awareness_findings(
     """
     if not view.broker_racks.racks_matter or group.hidden or not group.members:
         return []
-    if group.kind in COORDINATOR_KINDS:
+    if is_assigned_blindly(group):
         return [_kind_ignores(group, assessment, view)]
-    if _nothing_to_gain(group, reading, view):
+    if runs_plugin(group) or _nothing_to_gain(group, reading, view):
         return []
     if isinstance(group, StreamsGroup):
         causes = list(_streams_causes(group, reading, view.limits.group(group.id), view))
@@ -204,7 +206,7 @@ def awareness_findings(
 def is_rack_blind(group: ReaderGroup, findings: Iterable[Finding]) -> bool:
     """True when it is certain that the group's next assignment will not look at racks."""
     off = any(finding.reason is FindingReason.RACK_AWARENESS_OFF for finding in findings)
-    return off or group.kind in COORDINATOR_KINDS
+    return off or is_assigned_blindly(group)
 
 
 def _kind_ignores(group: ReaderGroup, assessment: Assessment, view: DetectContext) -> Finding:

@@ -1,4 +1,4 @@
-"""Every group in three columns: now, by its own assignor, and at the optimum. Pure; unknown stays None."""
+"""Every group now, by its own assignor, with the plug-in (KIP-848), and at the optimum. Pure; unknown stays None."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, cast
 
 from agent.plan.gain_thresholds import ComparisonColumn, GroupComparison, group_comparison
+from agent.plan.plugin_gain import PluginQuestion, plugin_answer, plugin_question, plugin_sentence
 from agent.predict.predict import predict, predict_groups
 from agent.values.assessment import DetectionResult
 from agent.values.limits import Limits
@@ -32,14 +33,12 @@ def group_rows(
     groups = [group for group in groups if not limits.excludes_group(group.id)]
     predictions: dict[str, Prediction] = dict(plan.predictions) if plan is not None else {}
     predictions |= predict_groups(_unpredicted(groups, predictions, detection), snapshot, limits, memo)
-    return [
-        columns_row(
-            group_comparison(
-                group, detection.assessments.get(group.id), predictions.get(group.id), snapshot, limits, memo
-            )
-        )
-        for group in groups
-    ]
+    rows: list[PlanGroup] = []
+    for group in groups:
+        assessment = detection.assessments.get(group.id)
+        columns = group_comparison(group, assessment, predictions.get(group.id), snapshot, limits, memo)
+        rows.append(columns_row(columns, plugin_question(group, assessment, snapshot, limits, memo)))
+    return rows
 
 
 def prediction_of(group_id: str, look: StageEvaluation) -> Prediction | None:
@@ -61,15 +60,17 @@ def _unpredicted(
     return wanted + [group for group in unpredicted if group.id not in with_a_gap][:MOST_AT_THEIR_OPTIMUM]
 
 
-def columns_row(columns: GroupComparison) -> PlanGroup:
-    """One group as JSON; what is unknown is null."""
-    prediction = columns.prediction
+def columns_row(columns: GroupComparison, question: PluginQuestion | None) -> PlanGroup:
+    """One group as JSON; what is unknown is null. ``question``: None where the plug-in does not concern the group."""
+    prediction, answer = columns.prediction, None if question is None else plugin_answer(question)
     return {
         "group": columns.group_id,
         "kind": columns.kind.value,
         "assignor": None if prediction is None else prediction.assignor,
         "now": _column(columns.now),
         "own": _column(columns.own),
+        "plugin": None if answer is None else _column(answer.cost),
+        "plugin_gain": None if question is None else plugin_sentence(question),
         "optimum": _column(columns.optimum),
         "prediction": None if prediction is None else _prediction(prediction),
         "worth": columns.worth,

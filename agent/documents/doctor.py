@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from agent.documents.views import plugin_gains
 from agent.explain.doctor import CheckState, diagnose, risks
 from agent.explain.doctor_fixes import NO_COST, fault_cost
 from agent.money.costs import CrossRackCosts, costs_of
 from agent.values.plan import Plan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from agent.documents.cluster import CheckDocument
     from agent.explain.doctor import DoctorCheck
     from agent.simulate.evaluation import StageEvaluation
 
 
-def doctor_checks(look: StageEvaluation) -> tuple[DoctorCheck, ...]:
-    """Every check of ``doctor`` on one look: faults, then risks."""
+def doctor_checks(look: StageEvaluation, gains: Mapping[str, str] | None = None) -> tuple[DoctorCheck, ...]:
+    """Every check of ``doctor`` on one look: faults, then risks.
+
+    ``gains``: `plugin_gains` of the look, where they are there already.
+    """
     faults = diagnose(
-        look.snapshot, look.detection, look.plan or Plan(), look.limits, look.before, proposals=look.proposals
+        look.snapshot,
+        look.detection,
+        look.plan or Plan(),
+        look.limits,
+        look.before,
+        proposals=look.proposals,
+        gains=plugin_gains(look) if gains is None else gains,
     )
     return (*faults, *risks(look.snapshot))
 

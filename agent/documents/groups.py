@@ -107,6 +107,8 @@ class GroupDocument(PricedDocument):
     also where none is known to gain, and that of some is unknown."""
     not_assessed: str | None
     """Why there are no shares; null where there are."""
+    plugin_gain: str | None
+    """KIP-848: what the plug-in for brokers would bring, as one sentence; null for groups that it does not concern."""
     reads: int | None
     """Reads now: one partition by one reader each, changelogs that standbys read included; null: not visible."""
     unknown_reads: int | None

@@ -63,7 +63,7 @@ class PredictedAnswer(TypedDict):
 
 
 class PlanGroup(TypedDict):
-    """One group in three columns: now, what its own assignor would give it, and the optimum."""
+    """One group: now, what its own assignor would give it, what the plug-in would (KIP-848), and the optimum."""
 
     group: str
     """The group id."""
@@ -75,6 +75,10 @@ class PlanGroup(TypedDict):
     """Null where the group cannot be judged; worth says why."""
     own: AssignmentCost | None
     """By its own assignor, after follow-up rebalances and warm-ups; null where nothing is predicted."""
+    plugin: AssignmentCost | None
+    """KIP-848: by the plug-in for brokers; null for other groups, and where plugin_gain says why it is not known."""
+    plugin_gain: str | None
+    """What the plug-in would bring against now, as one sentence; null for groups that it does not concern."""
     optimum: AssignmentCost | None
     prediction: PredictedAnswer | None
     """Null where its own assignor was not asked."""
@@ -204,6 +208,10 @@ class SimulatedGroup(TypedDict):
     """Before the changes; null where the group cannot be judged."""
     own_assignor: SimulatedOutcome | None
     """After the changes, by its own assignor; null where nothing is predicted."""
+    plugin: SimulatedOutcome | None
+    """KIP-848, after the changes, by the plug-in for brokers; null for other groups, and where it is not known."""
+    plugin_gain: str | None
+    """What the plug-in would bring then against its own assignor; null for groups that it does not concern."""
     optimum: SimulatedOutcome | None
     """After the changes, at best."""
     waiting: int | None

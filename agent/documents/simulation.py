@@ -30,7 +30,7 @@ def simulation_answer(simulation: SimulationResult, look: StageEvaluation) -> do
 
 
 def simulation_to_json(simulation: SimulationResult, limits: Limits) -> documents.SimulationDocument:
-    """Groups in three columns, findings that come and go, proposals, and racks whose loss costs something else."""
+    """Groups under each assignor, findings that come and go, proposals, and racks whose loss costs something else."""
     return {
         "changes": list(simulation.changes),
         "groups": [_group(group) for group in simulation.groups],
@@ -86,6 +86,8 @@ def _group(group: GroupSimulation) -> documents.SimulatedGroup:
         "kind": group.kind,
         "now": _outcome(group.now),
         "own_assignor": _outcome(group.own),
+        "plugin": _outcome(group.plugin),
+        "plugin_gain": group.plugin_gain,
         "optimum": _outcome(group.optimum),
         "waiting": group.waiting,
         "note": group.why_not or "; ".join(merged_notes(notes)) or certainty,

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, cast
 from agent.documents.views_money import priced
 from agent.money.costs import CrossRackCosts, costs_of, lag_of, worst_task_lag
 from agent.money.traffic import border, worst_first
+from agent.plan.plugin_gain import plugin_question, plugin_sentence
 from agent.predict.applications import assignor_name
 from agent.simulate.rack_loss import LostTask, RackLoss, loss_sentence, rack_losses
 from agent.values.assessment import Assessment, Locality, LocalityMeasure
 from agent.values.cycle import known_part
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK, MEMBERLESS_STATES, STREAMS_PROTOCOL
 from agent.values.limits import Limits
+from agent.values.memo import Memo
 from agent.values.memory import BrokerAbsence, absence_words, absences
 from agent.values.observation import ObservationPart
 from agent.values.snapshot import (
@@ -31,7 +33,7 @@ from agent.values.snapshot import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from agent.documents.cluster import (
         AbsenceDocument,
@@ -267,10 +269,16 @@ def members_of(group: Group) -> tuple[Member, ...]:
     return () if isinstance(group, OtherGroup) else group.members
 
 
-def groups(costs: CrossRackCosts, look: StageEvaluation, *, every: bool = True) -> list[GroupDocument]:
-    """One row per group, the dearest first; without ``every`` groups that have no members are left out."""
+def groups(
+    costs: CrossRackCosts, look: StageEvaluation, *, every: bool = True, gains: Mapping[str, str] | None = None
+) -> list[GroupDocument]:
+    """One row per group, the dearest first; without ``every`` groups that have no members are left out.
+
+    ``gains``: `plugin_gains` of the look, where they are there already.
+    """
     ranked = sorted(costs.groups, key=lambda name: (worst_first(costs.groups[name], look.limits), name))
-    return [group_row(name, costs, look) for name in ranked if every or not is_empty(look, name)]
+    known = plugin_gains(look) if gains is None else gains
+    return [group_row(name, costs, look, known.get(name)) for name in ranked if every or not is_empty(look, name)]
 
 
 def is_empty(look: StageEvaluation, name: str) -> bool:
@@ -283,7 +291,7 @@ def group(name: str, costs: CrossRackCosts, look: StageEvaluation) -> GroupDetai
     """One group with its members, the copies of its tasks, and the topics that it reads."""
     found = look.snapshot.groups[name]
     return {
-        **group_row(name, costs, look),
+        **group_row(name, costs, look, plugin_gains(look, (name,)).get(name)),
         "member_list": [_member(member) for member in members_of(found)],
         "task_list": task_rows(name, look),
         "topic_list": _topics(name, costs, look),
@@ -306,8 +314,19 @@ def task_rows(name: str, look: StageEvaluation) -> list[TaskCopyDocument]:
     return [_copy(copy, where.get(copy.process_id)) for copy in look.snapshot.copies.get(name, ())]
 
 
-def group_row(name: str, costs: CrossRackCosts, look: StageEvaluation) -> GroupDocument:
-    """One group."""
+def plugin_gains(look: StageEvaluation, only: Iterable[str] | None = None) -> dict[str, str]:
+    """Group -> what the plug-in for brokers would bring it, for those that it concerns; ``only``: of these groups."""
+    snapshot, assessments, memo = look.snapshot, look.detection.assessments, Memo()
+    gains: dict[str, str] = {}
+    for name in snapshot.groups if only is None else only:
+        question = plugin_question(snapshot.groups[name], assessments.get(name), snapshot, look.limits, memo)
+        if question is not None:
+            gains[name] = plugin_sentence(question)
+    return gains
+
+
+def group_row(name: str, costs: CrossRackCosts, look: StageEvaluation, gain: str | None) -> GroupDocument:
+    """One group; ``gain``: what the plug-in would bring it."""
     group, assessment = look.snapshot.groups[name], look.detection.assessments.get(name)
     judged = assessment if assessment is not None and assessment.why_not is None else None
     read, kafka = _now(judged, LocalityMeasure.READ_LOCAL), _now(judged, LocalityMeasure.KAFKA)
@@ -327,6 +346,7 @@ def group_row(name: str, costs: CrossRackCosts, look: StageEvaluation) -> GroupD
         "kafka_best_local_share": _share(_best(judged, LocalityMeasure.KAFKA)),
         "gap_partitions": None if judged is None or (judged.unknown and not judged.gap) else judged.gap,
         "not_assessed": assessment.why_not.value if assessment is not None and assessment.why_not else None,
+        "plugin_gain": gain,
         "reads": None if traffic is None else traffic.parts,
         "unknown_reads": None if traffic is None else traffic.unknown,
         **priced(traffic, look),

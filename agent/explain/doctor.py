@@ -8,13 +8,23 @@ cost of losing a rack is a ``risk``. Invariant: the less is seen, the worse the 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from types import MappingProxyType
 
 from agent.explain import doctor_coverage, doctor_groups
 from agent.explain.doctor_coverage import CheckCoverage, CoverageOf, DoctorContext
-from agent.explain.doctor_fixes import DoctorFix, each_subject, few, fixes_of, info_sentences, merged_sentences
+from agent.explain.doctor_fixes import (
+    ASSIGNORS_CHECK,
+    DoctorFix,
+    each_subject,
+    few,
+    fixes_of,
+    info_sentences,
+    merged_sentences,
+)
+from agent.plan.plugin_gain import merged_gains
 from agent.simulate.rack_loss import RackLoss, loss_details, loss_label, rack_losses, unseen_parts
 from agent.values.assessment import DetectionResult
 from agent.values.cycle import gaps_of
@@ -133,7 +143,7 @@ _QUESTIONS = (
         advice=(ProposalReason.UPGRADE_CLIENT, ProposalReason.USE_DROP_IN_ASSIGNOR),
     ),
     _Question(
-        name="assignors cost no local reads",
+        name=ASSIGNORS_CHECK,
         coverage=doctor_groups.group_protocols,
         reasons=(
             FindingReason.GROUP_KIND_IGNORES_RACKS,
@@ -231,14 +241,29 @@ def diagnose(
     memory: Memory | None = None,
     *,
     proposals: Sequence[Proposal] = (),
+    gains: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[DoctorCheck, ...]:
     """All checks; faults have their subjects and the config line.
 
-    ``memory``: of earlier looks; ``proposals``: named beside the faults that they mend.
+    ``memory``: of earlier looks; ``proposals``: named beside the faults that they mend; ``gains``: group -> what the
+    plug-in for brokers would bring it.
     """
     view = DoctorContext(snapshot, detection, limits or Limits(), memory or Memory(), tuple(proposals))
     first, *others = (_answer(question, view, plan.advice) for question in _QUESTIONS)
+    others = [_with_gains(one, view, gains) if one.name == ASSIGNORS_CHECK else one for one in others]
     return (_there(view), _answer(_IN_SYNC, view, ()), first, _racks(view), _answer(_SPELLING, view, ()), *others)
+
+
+def _with_gains(check: DoctorCheck, context: DoctorContext, gains: Mapping[str, str]) -> DoctorCheck:
+    """The check of assignors with what the plug-in for brokers would bring to groups with members."""
+    if check.state is CheckState.NOTHING:
+        return check
+    shown = merged_gains((group.id, gains[group.id]) for group in context.groups if group.id in gains)
+    return replace(
+        check,
+        sentences=(*check.sentences, *few(shown, "answers")),
+        always_shown=check.always_shown or bool(shown),
+    )
 
 
 def _there(context: DoctorContext) -> DoctorCheck:
@@ -255,7 +280,7 @@ def _racks(context: DoctorContext) -> DoctorCheck:
     members = [member for group in context.groups for member in group.members]
     sentences = [
         _sources("brokers", [rack_source(broker.rack, BROKER_RACK) for broker in snapshot.brokers]),
-        _sources("members", [rack_source(member.rack, CLIENT_RACK) for member in members]),
+        _sources("members", [rack_source(member.rack, CLIENT_RACK) for member in members]) or "no member was seen",
         *(f"{one.name} never answered" for one in snapshot.rack_locators if one.age_ms is None),
         *(f"{one.name} answered {lasted(one.age_ms)} ago" for one in snapshot.rack_locators if one.age_ms),
     ]

@@ -44,7 +44,8 @@ ENDS: Mapping[FindingReason, str] = {
     ),
     FindingReason.ASSIGNOR_WOULD_NOT_FIX: "The assignor that the advice names; a rebalance alone changes nothing.",
     FindingReason.GROUP_KIND_IGNORES_RACKS: (
-        "`group.protocol=classic` where the gain is worth it, or replicas and leaders near the members."
+        "Where the gain is worth it `group.protocol=classic`, or for KIP-848 the [plug-in for brokers](../plugin.md): "
+        "`rackwise groups` says what it would bring; or replicas and leaders near the members."
     ),
     FindingReason.PREDICTION_MISSED: "Set below `groups.<application.id>` what the application really uses.",
     FindingReason.RACK_AWARENESS_OFF: (

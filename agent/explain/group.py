@@ -15,6 +15,7 @@ from agent.plan.gain_thresholds import (
     total_reads,
 )
 from agent.plan.plan_context import PlanContext
+from agent.plan.plugin_gain import plugin_answer, plugin_question, plugin_sentence
 from agent.plan.triggers import own_answer
 from agent.values.assessment import UNKNOWN, Assessment, Locality, LocalityMeasure
 from agent.values.kafka import COOPERATIVE_ASSIGNORS, NO_STRATEGY, RACK_AWARE_ASSIGNORS, RACK_BLIND_ASSIGNORS, STABLE
@@ -29,6 +30,7 @@ from agent.values.snapshot import (
     ReaderGroup,
     StreamsGroup,
     TaskRole,
+    runs_plugin,
 )
 from assignors.problem import ConsumerResult, TaskResult, TopicPartition
 
@@ -52,6 +54,7 @@ def about_group(name: str, context: PlanContext, plan: Plan) -> list[ExplainedRu
         return [ExplainedRule(about, "assessed", RuleAnswer.NO, why)]
     rows = _locality(about, assessment, "task" if isinstance(group, StreamsGroup) else "partition")
     rows += _columns(about, group, assessment, context)
+    rows += _plugin(about, group, assessment, context)
     rows += _rebalance_rules(about, group, assessment, context)
     why = ", ".join(trigger.reason.value for trigger in plan.triggers if trigger.group_id == name)
     what = f"one rebalance is proposed: {why}" if why else "no rebalance is proposed"
@@ -134,6 +137,20 @@ def _columns(about: str, group: ReaderGroup, assessment: Assessment | None, view
     rows.append(ExplainedRule(about, "reads across racks at the optimum", RuleAnswer.FACT, sentence))
     gained = shown.own is not None and shown.own.crossing < shown.now.crossing
     return [*rows, ExplainedRule(about, "worth a rebalance for reads across racks", yes_or_no(gained), shown.worth)]
+
+
+def _plugin(about: str, group: ReaderGroup, assessment: Assessment | None, view: PlanContext) -> list[ExplainedRule]:
+    """What the plug-in for brokers would bring; nothing for a group that it does not concern."""
+    asked = plugin_question(group, assessment, view.snapshot, view.limits, view.memo)
+    if asked is None:
+        return []
+    answer, sentence = plugin_answer(asked), plugin_sentence(asked)
+    known = RuleAnswer.UNKNOWN if answer is None and sentence.startswith("unknown") else RuleAnswer.FACT
+    rows = [ExplainedRule(about, "gain with the plug-in for brokers", known, sentence)]
+    if answer is not None:
+        cost = f"{_cost(answer.cost)}; {_moved(answer.cost.moved, 'partition')}"
+        rows.append(ExplainedRule(about, "reads across racks with the plug-in for brokers", RuleAnswer.FACT, cost))
+    return rows
 
 
 def _own_column(about: str, shown: GroupComparison, prediction: Prediction, what: str) -> ExplainedRule:
@@ -233,6 +250,7 @@ def _looks_at_racks(about: str, group: ReaderGroup, context: PlanContext) -> Exp
         )
         return ExplainedRule(about, rule, yes_or_no(classic and strategy != NO_STRATEGY), sentence)
     looks = group.kind is GroupKind.CLASSIC_CONSUMER and group.assignor in RACK_AWARE_ASSIGNORS
+    looks = looks or runs_plugin(group)
     verb = "looks" if looks else "is not known to look" if group.kind is GroupKind.CLASSIC_CONSUMER else "does not look"
     verb = "does not look" if group.assignor in RACK_BLIND_ASSIGNORS else verb
     sentence = f"assignor {group.assignor} {verb} at racks" if group.assignor else "the group shows no assignor"

@@ -36,6 +36,7 @@ from agent.values.snapshot import (
     Snapshot,
     StreamsGroup,
     TaskRole,
+    is_assigned_blindly,
 )
 
 Advised = list[AdvicePlan | Skipped]
@@ -113,7 +114,7 @@ def assignor_lines(group: ReaderGroup, limits: Limits, racks: str) -> tuple[str,
 
 def _blind(group: ReaderGroup, context: PlanContext) -> bool:
     if group.kind in COORDINATOR_KINDS:
-        return True
+        return is_assigned_blindly(group)
     if isinstance(group, ConsumerGroup):
         return group.assignor in RACK_BLIND_ASSIGNORS
     return context.limits.group(group.id).rack_aware_assignment_strategy == NO_STRATEGY

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from agent.detect.assess import bits_for, locality_of
@@ -243,19 +244,10 @@ def group_comparison(  # noqa: PLR0917 (a group, what is known of it, and the wo
             prediction=prediction,
         )  # fmt: skip
     locality = assessed_locality(group, assessment, snapshot, memo if memo is not None else Memo())
-    rate_of = group_rates(assessment, [snapshot.topics[name] for name in locality.masks], snapshot)
+    rates = group_rates(assessment, [snapshot.topics[name] for name in locality.masks], snapshot)
     given = prediction.settled if prediction is not None else None
     now = current_reads(group, locality)
-
-    def column(reads: Reads, moved: int) -> tuple[ComparisonColumn, LocalityCounts, LocalityRates | None]:
-        tally, read = count_reads(reads, locality.masks)
-        if rate_of is None or not all(p in rate_of for _, partitions in reads for p in partitions):
-            return ComparisonColumn(tally.crossing, tally.unknown, None, moved, tally.total, None), tally, None
-        kafka, weighed = weigh(reads, locality.masks, rate_of)
-        in_bytes = None if read.unknown or weighed.unknown else weighed.total - weighed.local
-        usd = crossing_usd_per_day(reads, locality, in_bytes, rate_of, snapshot, limits)
-        return ComparisonColumn(tally.crossing, tally.unknown, in_bytes, moved, tally.total, usd), tally, kafka
-
+    column = partial(assignment_column, locality=locality, rates=rates, snapshot=snapshot, limits=limits)
     first, now_tally, now_bytes = column(now, 0)
     own, gained, saved, left = None, 0, None, None
     if given is not None:
@@ -276,6 +268,25 @@ def group_comparison(  # noqa: PLR0917 (a group, what is known of it, and the wo
         else _worth_in_bytes(assessment, assessment.weighing, prediction, saved, limits),
         prediction=prediction,
     )
+
+
+def assignment_column(
+    reads: Reads,
+    moved: int,
+    *,
+    locality: GroupLocality,
+    rates: Mapping[TopicPartition, float] | None,
+    snapshot: Snapshot,
+    limits: Limits,
+) -> tuple[ComparisonColumn, LocalityCounts, LocalityRates | None]:
+    """The cost of an assignment, its reads by Kafka's measure, and their bytes; ``rates`` None: they are unknown."""
+    tally, read = count_reads(reads, locality.masks)
+    if rates is None or not all(p in rates for _, partitions in reads for p in partitions):
+        return ComparisonColumn(tally.crossing, tally.unknown, None, moved, tally.total, None), tally, None
+    kafka, weighed = weigh(reads, locality.masks, rates)
+    in_bytes = None if read.unknown or weighed.unknown else weighed.total - weighed.local
+    usd = crossing_usd_per_day(reads, locality, in_bytes, rates, snapshot, limits)
+    return ComparisonColumn(tally.crossing, tally.unknown, in_bytes, moved, tally.total, usd), tally, kafka
 
 
 def moved_by(group: ReaderGroup, given: PredictedAssignment) -> int:

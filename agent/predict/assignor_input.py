@@ -34,23 +34,25 @@ class AssignorInput(NamedTuple):
     """Broker -> its broker.rack; clients get none for an absent broker."""
     sets: RackSets
     """The same for lists of replicas."""
+    registered: RackSets
+    """Racks of lists of replicas as the coordinator has them: brokers that are stopped stay registered."""
 
     def replicas(self, topic: str) -> tuple[ReplicaRacks, ...] | None:
         """For each partition by number the racks of its replicas; None where a partition is missing."""
         state = self.topics.get(topic)
-        if state is None or _has_holes(state):
+        if state is None or has_holes(state):
             return None
         return tuple([tuple(map(self.racks.get, one.replicas)) for one in state.partitions])
 
     def rack_sets(self, topic: str) -> tuple[frozenset[str], ...] | None:
         """The same as sets, without the replicas that have no rack."""
         state = self.topics.get(topic)
-        if state is None or _has_holes(state):
+        if state is None or has_holes(state):
             return None
         return tuple([self.sets[one.replicas] for one in state.partitions])
 
 
-def _has_holes(topic: TopicState) -> bool:
+def has_holes(topic: TopicState) -> bool:
     """True when a partition number is missing; they are sorted and differ."""
     return bool(topic.partitions) and topic.partitions[-1].id.partition != len(topic.partitions) - 1
 

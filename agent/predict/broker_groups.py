@@ -39,6 +39,7 @@ from assignors.kafka.streams_group_sticky_41 import streams_group_sticky_41
 from assignors.problem import TaskId, TopicPartition
 
 ASSIGNORS = {UNIFORM: assign_group_uniform, RANGE: assign_group_range}
+REGEX_NOTE = "topics that a regular-expression subscription matches are inferred from the group's assignment"
 
 
 class BrokerAssignorSettings(NamedTuple):
@@ -65,7 +66,7 @@ def predict_consumer(group: ConsumerGroup, inputs: AssignorInput) -> Prediction:
     assign = ASSIGNORS.get(group.assignor or "")
     if assign is None:
         return Prediction(group_id=group.id, assignor=group.assignor, why_not=NotPredicted.UNKNOWN_ASSIGNOR)
-    subscribed = {member.id: _subscribed(member, group) for member in group.members}
+    subscribed = {member.id: subscribed_topics(member, group) for member in group.members}
     names = sorted({name for topics in subscribed.values() for name in topics if name in inputs.topics})
     ids = {name: inputs.topics[name].topic_id for name in names}
     known = {name: topic_id for name, topic_id in ids.items() if topic_id is not None}
@@ -89,7 +90,7 @@ def predict_consumer(group: ConsumerGroup, inputs: AssignorInput) -> Prediction:
     )
     notes = []
     if any(member.topic_regex for member in group.members):
-        notes.append("topics that a regular-expression subscription matches are inferred from the group's assignment")
+        notes.append(REGEX_NOTE)
     if group.assignor == UNIFORM and share_a_bucket(by_id):
         notes.append(SHARED_BUCKET)
     return Prediction(
@@ -103,20 +104,22 @@ def predict_consumer(group: ConsumerGroup, inputs: AssignorInput) -> Prediction:
     )
 
 
-def _subscribed(member: Member, group: ConsumerGroup) -> tuple[str, ...]:
+def subscribed_topics(member: Member, group: ConsumerGroup) -> tuple[str, ...]:
+    """Its topics; of a pattern those that members with the same pattern have in their targets."""
     if not member.topic_regex:
         return member.topics
-    held = {tp.topic for one in group.members if one.topic_regex == member.topic_regex for tp in _target(one)}
+    held = {tp.topic for one in group.members if one.topic_regex == member.topic_regex for tp in target_of(one)}
     return tuple(sorted({*member.topics, *held}))
 
 
-def _target(member: Member) -> tuple[TopicPartition, ...]:
+def target_of(member: Member) -> tuple[TopicPartition, ...]:
+    """Partitions that the coordinator gives it; where that is not shown, those that it has."""
     return member.target if member.target is not None else member.assigned or ()
 
 
 def _member(member: Member, topics: tuple[str, ...], ids: Mapping[str, str]) -> GroupMember:
     held: dict[str, list[int]] = {}
-    for topic, partition in sorted(_target(member)):
+    for topic, partition in sorted(target_of(member)):
         if topic in ids:
             held.setdefault(ids[topic], []).append(partition)
     return GroupMember(

@@ -31,14 +31,25 @@ from agent.predict.broker_groups import (
     predict_consumer,
     predict_streams,
 )
+from agent.predict.plugin_groups import predict_plugin, registered_racks
 from agent.values.limits import GroupLimits, Limits
 from agent.values.memo import Memo, each
 from agent.values.plan import NotPredicted, Prediction
-from agent.values.snapshot import ConsumerGroup, Group, GroupKind, ReaderGroup, Snapshot, StreamsGroup, TopicState
+from agent.values.snapshot import (
+    PLUGIN_ASSIGNOR,
+    ConsumerGroup,
+    Group,
+    GroupKind,
+    ReaderGroup,
+    Snapshot,
+    StreamsGroup,
+    TopicState,
+    runs_plugin,
+)
 
 ASSIGNORS: Mapping[GroupKind, Collection[str]] = {
     GroupKind.CLASSIC_CONSUMER: CLIENT_SIDE,
-    GroupKind.CONSUMER: SERVER_SIDE,
+    GroupKind.CONSUMER: (*SERVER_SIDE, PLUGIN_ASSIGNOR),
 }
 """The assignors that can be predicted of each kind of consumer group."""
 _ID = itemgetter(0)
@@ -81,8 +92,10 @@ def predict_groups(groups: Iterable[Group], snapshot: Snapshot, limits: Limits, 
     ]
     racks = memo.of(("predict racks",), (snapshot.brokers,), lambda: broker_racks(snapshot.brokers))
     sets = memo.of(("predict rack sets",), (racks,), lambda: RackSets(racks))
-    predict_one = partial(_predict, racks, sets, limits.plan.predict_limit)
-    made = each(memo, "predict", rows, _GROUP_ID, predict_one, context=(racks, limits.plan.predict_limit))
+    registered = memo.of(("registered racks",), (snapshot.brokers,), lambda: registered_racks(snapshot.brokers))
+    inputs = AssignorInput({}, racks, sets, memo.of(("registered sets",), (registered,), lambda: RackSets(registered)))
+    most = limits.plan.predict_limit
+    made = each(memo, "predict", rows, _GROUP_ID, partial(_predict, inputs, most), context=(racks, registered, most))
     return {
         row.group.id: prediction if path is None else _finished(row, prediction, path, snapshot)
         for row, (prediction, path) in zip(rows, made, strict=True)
@@ -102,16 +115,15 @@ def _row_of_application(
     return _Row(group, topics, settings, facts, lags)
 
 
-def _predict(
-    racks: Mapping[int, str], sets: RackSets, most: int, row: _Row
-) -> tuple[Prediction, StreamsRebalancePath | None]:
+def _predict(cluster: AssignorInput, most: int, row: _Row) -> tuple[Prediction, StreamsRebalancePath | None]:
+    """``cluster``: without topics."""
     group = row.group
     why = _why_not(group)
     if why is None and _size(group, row.topics) > most:
         why = NotPredicted.TOO_LARGE
     if why is not None:
         return Prediction(group_id=group.id, assignor=_assignor(row), why_not=why), None
-    inputs = AssignorInput({topic.name: topic for topic in row.topics if topic is not None}, racks, sets)
+    inputs = cluster._replace(topics={topic.name: topic for topic in row.topics if topic is not None})
     try:
         return _asked(row, inputs)
     except ValueError as refused:  # BadProblem, or an id that Kafka would refuse
@@ -122,6 +134,8 @@ def _predict(
 
 def _asked(row: _Row, inputs: AssignorInput) -> tuple[Prediction, StreamsRebalancePath | None]:
     match row.group:
+        case ConsumerGroup() as group if runs_plugin(group):
+            return predict_plugin(group, inputs.topics, inputs.registered), None
         case ConsumerGroup() as group if group.kind is GroupKind.CONSUMER:
             return predict_consumer(group, inputs), None
         case ConsumerGroup() as group if group.kind is GroupKind.CLASSIC_CONSUMER:

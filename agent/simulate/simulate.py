@@ -1,4 +1,4 @@
-"""Simulates changes of a snapshot with the agent's own stages: groups in three columns, findings, rack losses.
+"""Simulates changes of a snapshot with the agent's own stages: groups under each assignor, findings, rack losses.
 
 Columns of a group that a change concerns: now, its own assignor after the change, the best then. The present
 assignment is none of the changed group (leavers' partitions wait, newcomers read nothing), so both are made anew.
@@ -25,6 +25,7 @@ from agent.plan.gain_thresholds import (
     moved_by,
 )
 from agent.plan.make import make_plan
+from agent.plan.plugin_gain import plugin_answer, plugin_question, plugin_sentence
 from agent.predict.predict import predict
 from agent.propose.make import propose
 from agent.simulate.rack_loss import RackLoss, rack_losses
@@ -68,6 +69,10 @@ class GroupSimulation:
     now: AssignmentOutcome | None
     own: AssignmentOutcome | None
     """What its own assignor gives after the change, in the end."""
+    plugin: AssignmentOutcome | None
+    """KIP-848: what the plug-in for brokers gives after the change; None for other groups, and where it is unknown."""
+    plugin_gain: str | None
+    """What that is against its own assignor; None for groups that the plug-in does not concern."""
     optimum: AssignmentOutcome | None
     """The best after the change; ``moved`` counts what one member has now and another gets."""
     waiting: int | None
@@ -78,10 +83,16 @@ class GroupSimulation:
 
 
 def simulated_groups(
-    cluster: SimulatedCluster, assessments: Mapping[str, Assessment], after: SimulatedCluster, *, racks_go: bool = False
+    cluster: SimulatedCluster,
+    assessments: Mapping[str, Assessment],
+    after: SimulatedCluster,
+    resulting: Mapping[str, Assessment],
+    *,
+    racks_go: bool = False,
 ) -> tuple[GroupSimulation, ...]:
-    """Every group that the changes from ``cluster`` to ``after`` concern, by id; ``assessments`` are of ``cluster``.
+    """Every group that the changes from ``cluster`` to ``after`` concern, by id.
 
+    ``assessments`` are of ``cluster``, ``resulting`` of ``after``.
     ``racks_go``: whether racks are removed with their readers; readers of unknown rack may be among these.
     """
     simulated: list[GroupSimulation] = []
@@ -91,7 +102,8 @@ def simulated_groups(
             continue
         if _concerned(group, before, cluster, after):
             columns = group_comparison(before, assessments.get(name), None, cluster.snapshot, cluster.limits)
-            simulated.append(_simulated(group, before, columns.now, after, racks_go=racks_go))
+            one = _simulated(group, before, columns.now, after, racks_go=racks_go)
+            simulated.append(_with_plugin(one, group, resulting.get(name), after))
     return tuple(simulated)
 
 
@@ -132,11 +144,26 @@ def _simulated(
             len(owned), now, _standbys(_present(before), {r.id: r.rack.name for r in before.readers}, before)
         ),
         own=own,
+        plugin=None,
+        plugin_gain=None,
         optimum=optimum,
         waiting=None if unplaced else len({partition for partition, _ in owned} - held),
         prediction=prediction,
         why_not=why_not or (NotAssessed.NO_RACKS.value if optimum is None else None),
     )
+
+
+def _with_plugin(
+    simulated: GroupSimulation, group: ReaderGroup, assessment: Assessment | None, after: SimulatedCluster
+) -> GroupSimulation:
+    """With the plug-in's column, for a group that it concerns."""
+    own = None if simulated.prediction is None else simulated.prediction.settled
+    asked = plugin_question(group, assessment, after.snapshot, after.limits, Memo(), own)
+    if asked is None:
+        return simulated
+    answer = plugin_answer(asked)
+    outcome = None if answer is None else AssignmentOutcome(answer.cost.reads, answer.cost, None)
+    return replace(simulated, plugin=outcome, plugin_gain=plugin_sentence(asked))
 
 
 def _outcome(
@@ -316,6 +343,7 @@ def simulate(
             SimulatedCluster(snapshot, limits),
             before.assessments,
             after,
+            resulting.assessments,
             racks_go=any(isinstance(one, RemoveRack) for one in changes),
         ),
         found=tuple(one for one in resulting.findings if one.id not in known),

@@ -142,7 +142,9 @@ class GroupKind(StrEnum):
 CLASSIC_KINDS = frozenset((GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS))
 """The group's leader assigns; only these groups can be asked for a rebalance."""
 COORDINATOR_KINDS = {GroupKind.CONSUMER: "consumer groups (KIP-848)", GroupKind.STREAMS: "streams groups (KIP-1071)"}
-"""Kinds whose coordinator assigns, without looking at racks -> their name in sentences."""
+"""Kinds whose coordinator assigns, with Kafka's own assignors without looking at racks -> their name in sentences."""
+PLUGIN_ASSIGNOR = "rackwise"
+"""The name of the plug-in for brokers among the assignors of KIP-848 groups (docs/plugin.md)."""
 ONLY_ASSIGNORS = {GroupKind.STREAMS: STICKY}
 """The one assignor of a kind whose groups do not report theirs."""
 
@@ -304,6 +306,18 @@ class OtherGroup(NamedTuple):
 
 
 ReaderGroup = ConsumerGroup | StreamsGroup
+
+
+def runs_plugin(group: ReaderGroup) -> bool:
+    """Whether brokers assign the group by the plug-in, which looks at racks."""
+    return group.kind is GroupKind.CONSUMER and group.assignor == PLUGIN_ASSIGNOR
+
+
+def is_assigned_blindly(group: ReaderGroup) -> bool:
+    """Whether brokers assign the group by assignors of Kafka, none of which looks at racks."""
+    return group.kind in COORDINATOR_KINDS and not runs_plugin(group)
+
+
 Group = ReaderGroup | OtherGroup
 
 

@@ -123,7 +123,8 @@ class CommandDesk:
             return {"command": command.id, "done": True, "sentence": answer.sentence}
         why = answer.sentence.removeprefix("refused: ")
         if answer.unknown:
-            raise AccessRefused(404, f"There is no proposal {command.proposal_id}", why=why, kind=UNKNOWN)
+            what, todo = f"There is no proposal {command.proposal_id}", "List the open proposals: GET /api/v1/proposals"
+            raise AccessRefused(404, what, why=why, todo=todo, kind=UNKNOWN)
         kind = STALE if self._is_stale(command) else REFUSED
         raise AccessRefused(HTTPStatus.CONFLICT, why, todo=answer.todo, kind=kind)
 
@@ -196,13 +197,17 @@ def _check(wanted: WantedCommand) -> None:
     if name is not None and not _PROPOSAL.fullmatch(name):
         raise AccessRefused(404, "There is no such proposal", kind=UNKNOWN)
     if wanted.plan_hash is not None and not _HASH.fullmatch(wanted.plan_hash):
-        raise AccessRefused(422, "plan_hash is none: it has 32 hex digits")
+        raise AccessRefused(422, "plan_hash is no hash of a plan: it has 32 hex digits", todo=_read_hash(name))
     if wanted.verb is CommandVerb.APPROVE and wanted.plan_hash is None:
         raise AccessRefused(
             422,
             "An approval names the plan_hash of the plan that was seen",
-            todo="Read it with the proposal: GET /api/v1/proposals.",
+            todo=_read_hash(name),
         )
+
+
+def _read_hash(name: str | None) -> str:
+    return f"Read it with the proposal: GET /api/v1/proposals/{attempt(name).of if name else 'ID'}"
 
 
 def _command(person: SignedInPerson, wanted: WantedCommand) -> OperatorCommand:

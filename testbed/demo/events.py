@@ -147,6 +147,8 @@ def _where(copy: TaskCopy, snapshot: Snapshot) -> str:
 
 def _pace(rate: Range) -> str:
     """More may be written than a warm-up restores."""
+    if round(rate.likely) == 0:
+        return "neither catching up nor falling behind"
     if rate.likely < 0:
         return f"falling behind by {_range(Range(-rate.high, -rate.likely, -rate.low))} records/s"
     return f"catching up by {_range(rate)} records/s"
@@ -157,5 +159,5 @@ def _within(eta_s: Range) -> str:
 
 
 def _range(value: Range) -> str:
-    likely, low, high = (f"{one:,.0f}" for one in (value.likely, value.low, value.high))
+    likely, low, high = (f"{round(one):,}" for one in (value.likely, value.low, value.high))  # no -0
     return likely if low == high else f"{likely} ({low} to {high})"

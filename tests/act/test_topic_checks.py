@@ -90,6 +90,7 @@ def test_a_journal_that_is_not_signed_is_named_also_where_no_broker_answers() ->
     nowhere = {"bootstrap.servers": "127.0.0.1:1"}
     (sentence,) = topic_problems(nowhere, NAMES, 0.2, signed=False)
     assert sentence == (
-        "rw.journal is not signed (execute.journal_key_file): Write on it is the right to command the agent"
+        "records of rw.journal are not signed, so every principal with Write on it can command the agent; "
+        "execute.journal_key_file signs them"
     )
     assert topic_problems(nowhere, NAMES, 0.2, signed=True) == ()

@@ -56,8 +56,9 @@ def test_one_target_can_be_named_and_success_is_exit_code_0(tmp_path: Path) -> N
 
 def test_without_a_target_there_is_one_sentence() -> None:
     done = rackwise("notify", "test", "-o", "table")
-    assert (done.exit_code, done.stdout) == (0, "")
-    assert done.stderr.startswith("no message was sent: notify.targets names no target that is enabled")
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "No message was sent" in done.stderr
+    assert "notify.targets names no target that is enabled" in done.stderr
 
 
 @pytest.mark.parametrize("command", [("notify", "test"), ("config", "check"), ("run", "-b", "127.0.0.1:9")])

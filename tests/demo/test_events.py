@@ -31,6 +31,10 @@ from tests.snapshots import a_cluster
         pytest.param(
             Range(-64, -39, -20), None, False, "falling behind by 39 (20 to 64) records/s", id="it falls behind"
         ),
+        pytest.param(
+            Range(-58, -31, 0.3), None, False, "falling behind by 31 (0 to 58) records/s", id="at most not at all"
+        ),
+        pytest.param(Range(-0.2, 0.4, 3), None, False, "neither catching up nor falling behind", id="neither"),
         pytest.param(Range(-64, -39, -20), None, True, "caught up: promotable now", id="it has caught up"),
     ],
 )  # fmt: skip

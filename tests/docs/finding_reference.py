@@ -50,7 +50,7 @@ MEANS: Mapping[str, str] = {
     "ASSIGNMENT_WORSE_THAN_OPTIMUM": "Another assignment of the same balance reads less across racks.",
     "ASSIGNOR_WOULD_NOT_FIX": "The group's own assignor would not find the better assignment.",
     "GROUP_KIND_IGNORES_RACKS": (
-        "The brokers assign this group (KIP-848, KIP-1071), and their assignors do not look at racks."
+        "The brokers assign this group (KIP-848, KIP-1071), and Kafka's own assignors there do not look at racks."
     ),
     "PREDICTION_MISSED": "The group was assigned otherwise than rackwise predicted.",
     "RACK_AWARENESS_OFF": "The group's assignor does not look at racks, for the reason in the sentence.",

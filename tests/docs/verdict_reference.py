@@ -20,8 +20,8 @@ What to do about each: [what each refusal means](../operations.md#what-each-refu
 
 def page() -> str:
     """Reasons of holds and refusals, and the order of the checks."""
-    holds = [(one.value, "yes" if Hold("", one, "").passes else "no: only a change of settings, or by the owner")
-             for one in HoldReason]  # fmt: skip
+    lasts = "no: a change of settings, or of the client or broker by its owner, ends it"
+    holds = [(one.value, "yes" if Hold("", one, "").passes else lasts) for one in HoldReason]
     refusals = [(one.value,) for one in RefuseReason]
     names = [getattr(check, "__name__", "").strip("_").replace("_", " ") for check in ALL_CHECKS]
     return "\n".join(
@@ -31,7 +31,8 @@ def page() -> str:
             table(("because", "ends by itself, by the agent, or by an approval"), holds), "",
             "## Refused", "", table(("because",), refusals), "",
             "## The checks in their order", "",
-            *(f"{number}. {name}" for number, name in enumerate([*names, "approval"], start=1)), "",
+            "`rackwise explain PROPOSAL` shows each by this name.", "",
+            *(f"{number}. `{name}`" for number, name in enumerate([*names, "approval"], start=1)), "",
         ]
     )  # fmt: skip
 

@@ -191,6 +191,12 @@ def test_an_approval_is_of_the_attempt_that_the_operator_saw(attempt: int, fits:
         assert answer.todo == f"Approve the next one: rackwise proposals approve {MOVE.id}"
 
 
+def test_of_a_plan_that_is_done_no_other_attempt_is_asked_for() -> None:
+    answer = decided(None, OPEN._replace(state=PlanState.DONE), command=asked())
+    assert (answer.done, "attempt 1 done" in answer.sentence) == (False, True)
+    assert answer.todo == "Nothing, where it moved everything; what is left to move, the next planning proposes."
+
+
 def test_an_approval_of_no_proposal_names_none() -> None:
     answer = decided(command=asked(proposal_id=None))
     assert (answer.done, answer.todo) == (False, "List the open proposals: rackwise proposals")

@@ -16,7 +16,7 @@ from testbed.cluster import ConnectionFault, ConnectionFaultKind, EmbeddedCluste
 from testbed.demo.workload import ClusterWorkload
 from testbed.demo.workload.plan import WorkloadFaultKind as Seeded
 from tests.command import Done, rackwise
-from tests.integration.test_first_look import GROUPS
+from tests.integration.test_first_look import GROUPS, crossings, held_by_rack, replica_racks
 
 
 @pytest.fixture
@@ -75,6 +75,23 @@ def test_one_group_is_shown_with_its_members_and_the_copies_of_its_tasks(at: tup
     assert {member["rack"] for member in group["member_list"]} == {"a", "b"}
     assert {(task["task"], task["role"]) for task in group["task_list"]} >= {("0_0", "active"), ("0_0", "standby")}
     assert all(task["source"] for task in group["task_list"])
+
+
+def test_the_kip_848_group_has_what_the_plug_in_would_bring_as_a_sentence(
+    at: tuple[str, ...], work: ClusterWorkload
+) -> None:
+    """Two replicas in three racks, follower fetching: uniform leaves it to chance how many of its reads are local."""
+    racks_of = replica_racks(work, "clicks")
+    held = held_by_rack(work, "search")
+    now = 6 - sum(crossings(racks_of, rack, partitions) for rack, partitions in held.items())
+    gain = answered(rackwise("groups", "search", *at, "-o", "json"))["plugin_gain"]
+    expected = f"with the plug-in 6 of 6 local instead of {now} of 6"
+    if now == 6:
+        expected = "nothing to gain now: 6 of 6 are local; uniform does not look at racks when it assigns next"
+    assert gain.startswith(expected)
+    said = f"plug-in for brokers, group search: {expected}"
+    assert said in " ".join(rackwise("groups", *at, "-o", "table").stdout.split())
+    assert said in " ".join(rackwise("doctor", *at, "-o", "table").stdout.split())
 
 
 def test_a_group_that_no_broker_lists_is_bad_input(at: tuple[str, ...]) -> None:

@@ -111,6 +111,39 @@ def test_two_person_approval_works_with_two_sign_ins(serve: Serve) -> None:
     assert (approval.state, approval.requested_by, approval.by) == (ApprovalState.APPROVED, "ann", "opa")
 
 
+NO_PROPOSAL = "/api/v1/proposals/p-000000000000/approve"
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "headers", "status", "said"),
+    [
+        pytest.param(NO_PROPOSAL, f'{{"plan_hash": "{SEEN}"}}', JSON, 404, "There is no proposal p-0", id="none"),
+        pytest.param(APPROVE, "{}", JSON, 422, f"GET /api/v1/proposals/{MOVE.id}", id="no hash"),
+        pytest.param(APPROVE, '{"plan_hash": "x"}', JSON, 422, "plan_hash is no hash of a plan", id="not its hash"),
+        pytest.param(APPROVE, '{"plan_hsh": "x"}', JSON, 422, "plan_hsh is no field of a command", id="no field"),
+        pytest.param(APPROVE, '{"max_moves": 0}', JSON, 422, "max_moves is at least 1", id="too few"),
+        pytest.param(APPROVE, '{"throttle": []}', JSON, 422, "throttle cannot be read", id="no rate"),
+        pytest.param(APPROVE, "[]", JSON, 422, "the body is no JSON object", id="a list"),
+        pytest.param(APPROVE, '{"reason":"x"}', {}, 415, "only application/json", id="no type"),
+        pytest.param(
+            APPROVE, '{"reason":"x"}', {"Content-Type": "application/x-www-form-urlencoded"}, 415,
+            "the header Content-Type is application/x-www-form-urlencoded", id="the type that curl gives by itself",
+        ),
+    ],
+)  # fmt: skip
+def test_a_command_that_cannot_be_read_is_answered_with_what_to_mend(  # noqa: PLR0917 (as the table has it)
+    standing: Served, path: str, body: str, headers: dict[str, str], status: int, said: str
+) -> None:
+    answer = standing.here.ask("POST", path, {**standing.here.bearer("ann"), **headers}, body)
+    assert (answer.status, said in answer.text) == (status, True), answer.text
+
+
+def test_a_header_of_authorization_without_a_token_says_so(standing: Served) -> None:
+    for value, said in (("Bearer", "has no token"), ("Basic eDp5", "of another kind than Bearer")):
+        answer = standing.here.ask("GET", "/api/v1/look", {"Authorization": value})
+        assert (answer.status, said in answer.text) == (401, True), answer.text
+
+
 def test_a_plan_that_has_changed_since_it_was_seen_is_not_approved(serve: Serve) -> None:
     served = serve()
     answer = served.post("ann", APPROVE, {"plan_hash": "0" * 32})
@@ -124,7 +157,7 @@ def test_a_plan_that_has_changed_since_it_was_seen_is_not_approved(serve: Serve)
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [
-        ("/api/v1/proposals/p-000000000000/approve", {"plan_hash": SEEN}, 409),
+        ("/api/v1/proposals/p-000000000000/approve", {"plan_hash": SEEN}, 404),
         ("/api/v1/proposals/p-000000000000/cancel", {}, 404),
         ("/api/v1/proposals/p-000000000000/rollback", {}, 404),
         (f"/api/v1/proposals/{MOVE.id}/rollback", {}, 409),

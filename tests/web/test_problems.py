@@ -140,4 +140,4 @@ def test_a_foreign_field_s_name_comes_back_short_and_visible(here: Site) -> None
 
 def test_a_form_is_named_as_what_it_is(here: Site) -> None:
     answer = here.ask("POST", "/api/v1/resume", {**here.bearer("opa"), "Content-Type": FORM}, "reason=x")
-    problem_of(answer, 422)
+    assert "Content-Type: application/json" in str(problem_of(answer, 415)["todo"])

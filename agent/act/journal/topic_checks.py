@@ -67,7 +67,8 @@ def topic_problems(
     except KafkaException:
         found = ()
     unsigned = (
-        f"{names.journal} is not signed (execute.journal_key_file): Write on it is the right to command the agent"
+        f"records of {names.journal} are not signed, so every principal with Write on it can command the agent; "
+        "execute.journal_key_file signs them"
     )
     return found if signed else (unsigned, *found)
 

@@ -28,7 +28,8 @@ def approve(command: OperatorCommand, room: CommandContext) -> CommandDecision:
         return _running(command, newest)
     proposal = room.standing.get(name)
     if proposal is None:
-        return refused(_not_standing(name, newest), "List the open proposals: rackwise proposals")
+        answer = refused(_not_standing(name, newest), "List the open proposals: rackwise proposals")
+        return answer._replace(unknown=room.knows_nothing_of(name))
     attempt = next_attempt(room.plans, room.view, proposal.id)
     against = (
         _against(command, proposal) or _other_attempt(command, attempt, newest) or limits_refusal(command, room.limits)
@@ -56,10 +57,10 @@ def _other_attempt(
         return None
     ended = f"; {attempt_text(newest)}" if newest is not None else ""
     named = "the approval names no attempt" if command.attempt is None else f"attempt {command.attempt} was approved"
-    return refused(
-        f"{named}, and the next one is attempt {attempt.number}{ended}",
-        f"Approve the next one: rackwise proposals approve {attempt.of}",
-    )
+    todo = f"Approve the next one: rackwise proposals approve {attempt.of}"
+    if newest is not None and newest.state is PlanState.DONE:
+        todo = "Nothing, where it moved everything; what is left to move, the next planning proposes."
+    return refused(f"{named}, and the next one is attempt {attempt.number}{ended}", todo)
 
 
 def _running(command: OperatorCommand, plan: ReassignmentPlan) -> CommandDecision:

@@ -115,11 +115,14 @@ def answer_problems(app: FastAPI) -> None:
         detail = str(error.detail) if error.status_code != 404 else "there is no such route"
         return response_of(ApiProblem(error.status_code, detail, todo=_TODO.get(error.status_code, "")), error.headers)
 
-    def of_values(_request: Request, error: Exception) -> Response:
+    def of_values(request: Request, error: Exception) -> Response:
         mistakes = error.errors() if isinstance(error, RequestValidationError) else ()
         if any(one.get("type") == "json_invalid" for one in mistakes):
             return response_of(_no_json())
-        detail = "; ".join(_mistake(one) for one in mistakes[:_MOST_MISTAKES]) or "a value cannot be read"
+        if any(_is_whole_body(one) for one in mistakes):
+            return response_of(_no_object(request))
+        named = dict.fromkeys(_mistake(one) for one in mistakes[:_MOST_MISTAKES])
+        detail = "; ".join(named) or "a value cannot be read"
         return response_of(ApiProblem(422, detail, todo="See the parameters: GET /api/v1/openapi.json"))
 
     app.add_exception_handler(ApiProblem, of_api)
@@ -128,10 +131,49 @@ def answer_problems(app: FastAPI) -> None:
     app.add_exception_handler(Exception, lambda request, _error: _unexpected(afterwards(request)))
 
 
+_MISTAKES = {
+    "missing": "is missing",
+    "extra_forbidden": "is no field of a command",
+    "greater_than_equal": "is at least {ge}",
+    "less_than_equal": "is at most {le}",
+    "int_parsing": "is a whole number",
+    "int_parsing_size": "is a whole number of at most 64 bits",
+    "int_type": "is a whole number",
+    "int_from_float": "is a whole number",
+    "string_type": "is text",
+    "string_unicode": "is text",
+    "string_too_short": "has at least {min_length} characters",
+    "string_too_long": "has at most {max_length} characters",
+    "too_long": "is given at most {max_length} times",
+    "literal_error": "is one of {expected}",
+}
+"""Kind of mistake, as pydantic names it -> what holds of the field or parameter."""
+
+
 def _mistake(error: Mapping[str, Any]) -> str:
-    """``limit: Input should be less than or equal to 1000``; never the value, which is foreign text."""
-    where = safe_text(".".join(str(part) for part in error.get("loc", ())[1:]), _MOST_NAME)
-    return f"{where}: {error.get('msg', 'it cannot be read')}" if where else str(error.get("msg", ""))
+    """``limit is at most 1000``; never the value, which is foreign text."""
+    _, *path = error.get("loc") or ("",)
+    where = safe_text(str(path[0]), _MOST_NAME) if path else "the body"
+    is_one_of_several = len(path) > 1 and isinstance(path[1], str)  # kinds of value that the field may have
+    form = "cannot be read" if is_one_of_several else _MISTAKES.get(str(error.get("type")), "cannot be read")
+    return f"{where} {form.format_map(error.get('ctx') or {})}"
+
+
+def _is_whole_body(error: Mapping[str, Any]) -> bool:
+    return tuple(error.get("loc", ())) == ("body",) and error.get("type") != "missing"
+
+
+def _no_object(request: Request) -> ApiProblem:
+    """A body that is no JSON object: often one that its Content-Type does not name as JSON."""
+    kind = request.headers.get("content-type", "")
+    if kind.partition(";")[0].strip().lower() == "application/json":
+        return ApiProblem(422, "the body is no JSON object", todo="Send an object with the fields of the command.")
+    named = f"is {safe_text(kind, _MOST_NAME)}" if kind else "is missing"
+    return ApiProblem(
+        415,
+        f"the body is not read as JSON: the header Content-Type {named}",
+        todo="Send it with the header Content-Type: application/json.",
+    )
 
 
 def _no_json() -> ApiProblem:

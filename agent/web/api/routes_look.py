@@ -34,6 +34,7 @@ from agent.plan.advice import bootstrap_of, tool
 from agent.plan.new_partitions import (
     ClusterPlacer,
     KafkaPlacer,
+    did_you_mean,
     place_added,
     place_new_topic,
     unknown_group,
@@ -166,7 +167,7 @@ def _add_groups(router: APIRouter, answers: ApiAnswers) -> None:
 
     @router.get("/comparisons", response_model=paging.PageDocument[PlanGroup])
     def comparisons(request: Request, query: Query) -> Response:
-        """Every group that assigns partitions in three columns: now, by its own assignor, and at the optimum."""
+        """Every group that assigns partitions: now, by its own assignor, with the plug-in, and at the optimum."""
         return answers.page(request, paging.COMPARISONS, query, "comparisons", _compared)
 
     @router.get("/groups/{group}", response_model=GroupDetailsDocument, responses=NOT_FOUND)
@@ -183,7 +184,7 @@ def _add_groups(router: APIRouter, answers: ApiAnswers) -> None:
 
     @router.get("/groups/{group}/comparison", response_model=PlanGroup, responses=NOT_FOUND)
     def comparison(request: Request, group: str) -> Response:
-        """The group in three columns: now, by its own assignor, and at the optimum."""
+        """The group now, by its own assignor, with the plug-in (KIP-848), and at the optimum."""
         name, of = known(request, group)
         evaluation = of.look.evaluation
         compared = group_rows(evaluation.snapshot, evaluation.detection, evaluation.plan, evaluation.limits, only=name)
@@ -198,6 +199,7 @@ _LONGEST = 500
 _MOST_PARTITIONS = 10_000
 """Partitions that a topic may have for its new ones to be placed here."""
 _MOST_REPLICAS = 100
+_NEW_TOPIC = "For a new topic give replication_factor too. List all topics: GET /api/v1/topics"
 _RESPONSES: dict[int | str, dict[str, Any]] = {
     **NO_LOOK,
     202: {"model": PendingSimulation, "description": "The outcome is being worked on: ask the same again."},
@@ -249,7 +251,10 @@ def _add_new_partitions(router: APIRouter, answers: ApiAnswers) -> None:
         topic: Annotated[str, Parameter(min_length=1, max_length=_LONGEST, description="A topic, new or not.")],
         partitions: Annotated[int, Parameter(ge=1, le=_MOST_PARTITIONS, description="Partitions that it is to have.")],
         replication_factor: Annotated[
-            int | None, Parameter(ge=1, le=_MOST_REPLICAS, description="Of a new topic; none for one that is there.")
+            int | None,
+            Parameter(
+                ge=1, le=_MOST_REPLICAS, description="Of a new topic, which needs it; none for one that is there."
+            ),
         ] = None,
         placer: Annotated[Literal["striped", "kip-36"], Parameter(description="Kafka's placer.")] = "striped",
         seed: Annotated[int, Parameter(ge=-(2**63), le=2**63 - 1, description="Of the placer's random draws.")] = 0,
@@ -265,7 +270,9 @@ def _add_new_partitions(router: APIRouter, answers: ApiAnswers) -> None:
         except PartialAnswer as error:
             raise of_error(error) from None
         except BadInput as error:
-            raise ApiProblem(422, f"{error.what}: {error.why}", todo=error.todo) from None
+            is_new = replication_factor is None and topic not in snapshot.topics
+            todo = f"{did_you_mean(topic, snapshot.topics)}{_NEW_TOPIC}" if is_new else error.todo
+            raise ApiProblem(422, f"{error.what}: {error.why}", todo=todo) from None
         servers = bootstrap_of(snapshot)
         command = "kafka-topics.sh" if servers is None else tool("kafka-topics", servers, None)
         return answers.send_page(request, paging.PLACEMENTS, rows, [placement_to_json(one, command) for one in both])

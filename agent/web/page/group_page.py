@@ -1,4 +1,4 @@
-"""One group: its readers and what they read in three columns, and why it is not made to rebalance."""
+"""One group: its readers and what they read under each assignor, and why it is not made to rebalance."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from agent.explain.explain import label
 from agent.money.traffic import bytes_between, usd_between
 from agent.plan.gain_thresholds import group_comparison
 from agent.plan.new_partitions import unknown_group
+from agent.plan.plugin_gain import plugin_question
+from agent.values.memo import Memo
 from agent.values.observation import ObservationPart
 from agent.values.plan import Plan
 from agent.values.proposal import Proposal
 from agent.values.snapshot import ReaderGroup
 from agent.values.verdict import Allow, Hold, Verdict
 from agent.web.page.environment import rendered, short_name, utc_words
-from agent.web.page.group_tiles import GroupTiles
+from agent.web.page.group_tiles import COLUMNS, ColumnShown, GroupTiles
 from agent.web.page.groups import heat_cell, shared_ledger
 from agent.web.page.links import proposal_link, rack_link
 from agent.web.page.page_documents import shared_costs
@@ -59,15 +61,17 @@ def group_view(asked: PageRequest) -> Response:
     document = asked.made(("group", name), lambda fresh: group_document(name, shared_costs(asked), fresh))
     group = look.snapshot.groups[name]
     prediction = asked.made(("prediction", name), lambda fresh: prediction_of(name, fresh))
-    tiles = None
+    tiles, columns = None, list[ColumnShown]()
     tables = [_members_table(document["member_list"]), _topics_table(document["topic_list"])]
     comparison = None
     if isinstance(group, ReaderGroup):
         assessment = look.detection.assessments.get(name)
-        tiles = GroupTiles(group, assessment, prediction, look.snapshot)
-        tables.append(_assignments_table(tiles))
+        question = plugin_question(group, assessment, look.snapshot, look.limits, Memo())
+        tiles = GroupTiles(group, assessment, prediction, look.snapshot, question)
+        columns = tiles.columns()
+        tables.append(_assignments_table(tiles, [one.key for one in columns]))
         compared = group_comparison(group, assessment, prediction, look.snapshot, look.limits)
-        comparison = columns_row(compared)
+        comparison = columns_row(compared, question)
     tables.append(_rules_table(_rules(asked, name, look)))
     shares = shared_ledger(asked).shares(name)
     return asked.page(
@@ -77,7 +81,7 @@ def group_view(asked: PageRequest) -> Response:
         name=name,
         document=document,
         comparison=comparison,
-        columns=tiles.columns() if tiles is not None else (),
+        columns=columns,
         keys=tiles.keys if tiles is not None else (),
         shares=[(rack, heat_cell(shares[rack])) for rack in sorted(shares, key=lambda one: (one is None, one or ""))],
         across=bytes_between(document["cross_rack_bytes_per_s"], document["at_most_cross_rack_bytes_per_s"]),
@@ -208,7 +212,7 @@ def _topics_table(rows: Sequence[Any]) -> TableSource:
     )  # fmt: skip
 
 
-def _assignments_table(tiles: GroupTiles) -> TableSource:
+def _assignments_table(tiles: GroupTiles, keys: Sequence[str]) -> TableSource:
     def reader(name: str) -> TableColumn:
         def cell(row: TableRow) -> TableCell:
             if row[name] is None:
@@ -216,19 +220,18 @@ def _assignments_table(tiles: GroupTiles) -> TableSource:
             racks = [tiles.rack_of(one) or "unknown rack" for one in row[name].split(", ")]
             return TableCell(f"{row[name]} ({', '.join(racks)})", tone="code")
 
-        titles = {"now": "Now", "own": "Its own assignor", "optimum": "Optimum"}
-        return TableColumn(name, titles[name], cell, lambda row: row[name])
+        return TableColumn(name, COLUMNS[name], cell, lambda row: row[name])
 
     return TableSource(
         key="assignments",
-        title="Partitions or tasks in three columns",
+        title="Partitions or tasks under each assignor",
         unit="row",
         rows=tiles.rows(),
         columns=(
             _text("name", "Partition or task", "name"),
             _text("role", "Role"),
             _rack_column("leader_rack", "Leader in"),
-            *map(reader, ("now", "own", "optimum")),
+            *map(reader, keys),
         ),
         text=lambda row: " ".join(str(value) for value in row.values() if value is not None),
         empty="No assignment is shown.",

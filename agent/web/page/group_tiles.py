@@ -1,4 +1,4 @@
-"""A group's partitions or tasks as tiles by rack and reader: now, by its own assignor, and at the optimum."""
+"""A group's partitions or tasks as tiles by rack and reader: now, under each assignor, and at the optimum."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agent.plan.gain_thresholds import assessed_locality
+from agent.plan.plugin_gain import PluginQuestion, plugin_answer, plugin_sentence
 from agent.values.assessment import UNKNOWN, Assessment, GroupLocality
 from agent.values.memo import Memo
 from agent.values.number_format import counted
@@ -25,6 +26,8 @@ from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
 MOST_TILES = 360
 """Tiles of one column; the table below has every partition or task."""
+COLUMNS = {"now": "Now", "own": "Its own assignor", "plugin": "With the plug-in", "optimum": "Optimum"}
+"""Key -> title of every column."""
 _KEYS = 12
 """Colours of racks; further racks have letters alone."""
 
@@ -65,8 +68,10 @@ class RackTiles(NamedTuple):
 
 
 class ColumnShown(NamedTuple):
-    """One of the three columns."""
+    """One of the columns."""
 
+    key: str
+    """Its name in the comparison: now, own, plugin or optimum."""
     title: str
     note: str
     racks: Sequence[RackTiles]
@@ -83,9 +88,17 @@ class GroupTiles:
     """The tiles of one group of a snapshot."""
 
     def __init__(
-        self, group: ReaderGroup, assessment: Assessment | None, prediction: Prediction | None, snapshot: Snapshot
+        self,
+        group: ReaderGroup,
+        assessment: Assessment | None,
+        prediction: Prediction | None,
+        snapshot: Snapshot,
+        plugin: PluginQuestion | None = None,
     ) -> None:
+        """``plugin``: None for a group that the plug-in for brokers does not concern."""
         self._group, self._assessment, self._prediction = group, assessment, prediction
+        self._plugin, answer = plugin, None if plugin is None else plugin_answer(plugin)
+        self._with_plugin = None if answer is None else answer.given
         self._locality: GroupLocality = assessed_locality(group, assessment, snapshot, Memo())
         racks = {b.id: b.rack.name for b in snapshot.brokers if b.rack.state is RackState.KNOWN}
         topics = [snapshot.topics[name] for name in self._locality.masks]
@@ -102,7 +115,7 @@ class GroupTiles:
         self._many_topics = len(self._locality.masks) > 1
 
     def columns(self) -> list[ColumnShown]:
-        """Now, by its own assignor, at the optimum."""
+        """Now, by its own assignor, with the plug-in where it concerns the group, at the optimum."""
         prediction, assessment = self._prediction, self._assessment
         own = None if prediction is None else prediction.settled
         why_own = (
@@ -115,15 +128,21 @@ class GroupTiles:
         optimal = _optimal(result)
         if optimal is None and not why_best:
             optimal, best = self._now(), "as it is now: none is better"
-        return [
-            self._column("Now", self._group.state, self._now(), "members are hidden while the group rebalances"),
-            self._column("Its own assignor", name, _predicted(own), str(why_own or "nothing is predicted")),
-            self._column("Optimum", best, optimal, str(why_best or "members are hidden while the group rebalances")),
+        hidden = "members are hidden while the group rebalances"
+        columns = [
+            self._column("now", self._group.state, self._now(), hidden),
+            self._column("own", name, _predicted(own), str(why_own or "nothing is predicted")),
+            self._column("optimum", best, optimal, str(why_best or hidden)),
         ]
+        if self._plugin is not None:
+            given = _predicted(self._with_plugin)
+            columns.insert(2, self._column("plugin", "on the brokers", given, plugin_sentence(self._plugin)))
+        return columns
 
     def rows(self) -> list[dict[str, Any]]:
-        """One row for each partition or task: its reader now, by the own assignor and at the optimum."""
+        """One row for each partition or task: its reader in each of the columns."""
         held = {"now": self._now(), "own": _predicted(self._prediction.settled if self._prediction else None)}
+        held["plugin"] = _predicted(self._with_plugin)
         held["optimum"] = _optimal(self._assessment.result if self._assessment else None)
         rows: dict[tuple[str, str], dict[str, Any]] = {}
         for column, of in held.items():
@@ -142,8 +161,7 @@ class GroupTiles:
         of = "active" if role == "active" else "standby or warm-up"
         leader = self._leader(item)
         return {
-            "name": str(item), "role": of, "leader_rack": leader, "now": None, "own": None, "optimum": None,
-            "order": tuple(item),
+            "name": str(item), "role": of, "leader_rack": leader, **dict.fromkeys(COLUMNS), "order": tuple(item),
         }  # fmt: skip
 
     def _now(self) -> Held | None:
@@ -163,9 +181,9 @@ class GroupTiles:
         """The classic protocol sends a warm-up as a standby; lags tell the two apart."""
         return "warmup" if role == "standby" and self._roles.get((process, task)) is TaskRole.WARMUP else role
 
-    def _column(self, title: str, note: str, held: Held | None, why_not: str) -> ColumnShown:
+    def _column(self, key: str, note: str, held: Held | None, why_not: str) -> ColumnShown:
         if held is None:
-            return ColumnShown(title, note, (), 0, why_not)
+            return ColumnShown(key, COLUMNS[key], note, (), 0, why_not)
         total = sum(map(len, held.values()))
         room = MOST_TILES
         racks: dict[str | None, list[ReaderTiles]] = {}
@@ -178,7 +196,7 @@ class GroupTiles:
             RackTiles(name, self._key_of.get(name) if name else None, racks[name])
             for name in sorted(racks, key=lambda name: (name is None, name or ""))
         ]
-        return ColumnShown(title, note, shown, max(0, total - MOST_TILES), "")
+        return ColumnShown(key, COLUMNS[key], note, shown, max(0, total - MOST_TILES), "")
 
     def _tile(self, role: str, item: Any, reader: Member | StreamsProcess) -> TileShown:
         leader = self._leader(item)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agent.documents.doctor import check_rows, doctor_checks
 from agent.documents.journal import JournalRecords
-from agent.documents.views import findings, groups, racks
+from agent.documents.views import findings, groups, plugin_gains, racks
 from agent.documents.views_money import money
 from agent.explain.doctor_coverage import DoctorContext
 from agent.explain.doctor_fixes import ASSIGNORS, fixes_of
@@ -48,8 +48,13 @@ def shared_money(of: DocumentMaker) -> MoneyDocument:
 
 def shared_groups(of: DocumentMaker) -> list[GroupDocument]:
     """Every group, the costliest first."""
-    costs = shared_costs(of)
-    return of.made("groups", lambda look: groups(costs, look))
+    costs, gains = shared_costs(of), shared_gains(of)
+    return of.made("groups", lambda look: groups(costs, look, gains=gains))
+
+
+def shared_gains(of: DocumentMaker) -> Mapping[str, str]:
+    """What the plug-in for brokers would bring, by group."""
+    return of.made("plug-in", plugin_gains)
 
 
 def shared_racks(of: DocumentMaker) -> list[RackDocument]:
@@ -65,8 +70,8 @@ def shared_findings(of: DocumentMaker) -> list[FindingDocument]:
 
 def shared_checks(of: DocumentMaker) -> list[CheckDocument]:
     """Every check of doctor, with what its fault costs."""
-    costs = shared_costs(of)
-    return of.made("checks", lambda look: check_rows(doctor_checks(look), look, costs))
+    costs, gains = shared_costs(of), shared_gains(of)
+    return of.made("checks", lambda look: check_rows(doctor_checks(look, gains), look, costs))
 
 
 class FindingRemedy(NamedTuple):

@@ -1,4 +1,4 @@
-"""What if: simulated changes as a form, answered in three columns; the question is the address."""
+"""What if: simulated changes as a form, answered for every assignor; the question is the address."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, severity_cell
 from agent.web.what_if_answers import MOST_CHANGES, WhatIfAnswer
 
-COLUMNS = ("now", "own_assignor", "optimum")
-_TITLES = {"now": "Now", "own_assignor": "Its own assignor then", "optimum": "Optimum then"}
+COLUMNS = ("now", "own_assignor", "plugin", "optimum")
+_TITLES = {
+    "now": "Now", "own_assignor": "Its own assignor then", "plugin": "With the plug-in then", "optimum": "Optimum then",
+}  # fmt: skip
 _LONGEST = 500
 _SUGGESTED = 200
 """Groups, topics and brokers that the form suggests."""
@@ -147,27 +149,35 @@ def _tables(document: Mapping[str, Any]) -> tuple[TableSource, ...]:
 
 
 def group_table(rows: Sequence[TableRow]) -> TableSource:
-    """Affected groups in three columns."""
+    """Affected groups; the plug-in has a column where it concerns one of them."""
+    names = [one for one in COLUMNS if one != "plugin" or any(row["plugin_gain"] is not None for row in rows)]
+
+    def outcome(row: TableRow, name: str) -> TableCell:
+        if name == "plugin" and row[name] is None:
+            return TableCell(row["plugin_gain"] or "·", tone="wide" if row["plugin_gain"] else "none")
+        return TableCell(rendered("outcome.html", of=row[name]))
 
     def column(name: str) -> TableColumn:
         return TableColumn(
             name,
             _TITLES[name],
-            lambda row: TableCell(rendered("outcome.html", of=row[name])),
+            lambda row: outcome(row, name),
             lambda row: None if row[name] is None else row[name]["crossing"],
             falls=True,
         )
 
     return TableSource(
         key="groups",
-        title="Groups: now, its own assignor, optimum",
+        title="Groups: now, and what each assignor gives then",
         unit="group",
         rows=rows,
         columns=(
             TableColumn("group", "Group", lambda row: TableCell(row["group"], group_link(row["group"]), tone="name"),
                         lambda row: row["group"]),
-            *(column(name) for name in COLUMNS),
+            *(column(name) for name in names),
             *(_in_file(name, field) for name in COLUMNS for field in _COSTS),
+            TableColumn("plugin_gain", "plugin_gain", lambda row: TableCell(row["plugin_gain"]),
+                        lambda row: row["plugin_gain"], is_shown=False),
             TableColumn("waiting", "Waits", _waiting, lambda row: row["waiting"], is_number=True,
                         hint="partitions without a reader until the group has rebalanced"),
             TableColumn("note", "Note", lambda row: TableCell(row["note"], tone="wide"), lambda row: row["note"]),

@@ -75,6 +75,75 @@ def test_what_is_not_there_or_not_allowed_is_a_problem(
     assert answer.json()["todo"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "detail", "todo"),
+    [
+        pytest.param(
+            "/simulation?remove-rack=c&remove-brokr=2",
+            "remove-brokr: this route has no such parameter",
+            "Did you mean remove-broker? It has: ",
+            id="nearly one",
+        ),
+        pytest.param("/topics?bogus=1", "bogus: this route has no such parameter", "It has: limit, cursor", id="one"),
+        pytest.param("/look?a=1&b=", "a, b: this route has no such parameter", "It has no parameters.", id="of none"),
+        pytest.param("/topics?Limit=1", "Limit: this route has no such parameter", "Did you mean limit?", id="case"),
+        pytest.param("/topics?=1", "a parameter without a name: this", "It has: limit", id="no name"),
+        pytest.param(f"/topics?{'x' * 5_000}=1&%1b%5b2J%e2%80%ae=1", "xxxx", "It has: limit", id="long and foreign"),
+    ],
+)
+def test_a_parameter_that_a_route_does_not_have_is_refused(
+    client: httpx.Client, asked: str, detail: str, todo: str
+) -> None:
+    answer = client.get(f"/api/v1{asked}")
+    assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
+    assert answer.json()["detail"].startswith(detail)
+    assert answer.json()["todo"].startswith(todo)
+    assert len(answer.json()["detail"]) < 500
+    assert client.head(f"/api/v1{asked}").status_code == 422
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "/topics?limit=1&q=o&sort=topic",
+        "/simulation?remove-rack=c&remove-rack=b",
+        "/explain?subject=topic/orders&limit=2",
+        "/new-partitions?topic=orders&partitions=9&placer=kip-36&seed=7&limit=1",
+        "/look?",
+        "/openapi.json",
+    ],
+)
+def test_the_parameters_that_a_route_has_are_taken(client: httpx.Client, asked: str) -> None:
+    assert client.get(f"/api/v1{asked}").status_code in {200, 202}
+
+
+@pytest.mark.parametrize(
+    ("asked", "detail"),
+    [
+        ("/topics?limit=0", "limit is at least 1"),
+        ("/topics?limit=1001", "limit is at most 1000"),
+        ("/topics?limit=x", "limit is a whole number"),
+        ("/explain", "subject is missing"),
+        ("/new-partitions?topic=t", "partitions is missing"),
+        ("/new-partitions?topic=&partitions=1", "topic has at least 1 characters"),
+        ("/new-partitions?topic=orders&partitions=9&placer=x", "placer is one of 'striped' or 'kip-36'"),
+        ("/simulation?remove-rack=", "remove-rack has at least 1 characters"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_named_in_own_words(client: httpx.Client, asked: str, detail: str) -> None:
+    answer = client.get(f"/api/v1{asked}")
+    assert (answer.status_code, answer.json()["detail"]) == (422, detail)
+
+
+def test_a_topic_that_is_not_there_needs_a_replication_factor_to_be_placed(client: httpx.Client) -> None:
+    answer = client.get("/api/v1/new-partitions?topic=orders2&partitions=6")
+    assert (answer.status_code, answer.json()["todo"]) == (
+        422,
+        "Did you mean orders? For a new topic give replication_factor too. List all topics: GET /api/v1/topics",
+    )
+    assert client.get("/api/v1/new-partitions?topic=orders2&partitions=6&replication_factor=2").status_code == 200
+
+
 def test_health_is_answered_beside_the_api(client: httpx.Client) -> None:
     assert client.get("/livez").status_code == 200
     assert client.get("/readyz").status_code == 200

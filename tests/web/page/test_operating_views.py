@@ -203,9 +203,21 @@ def test_a_question_is_an_address_and_its_answer_has_three_columns() -> None:
     assert "no rack eu-1c" in text
     assert "rackwise simulate --add-member billing=eu-1a --remove-rack eu-1c" in text
     heads = [words(one) for one in document.findall(".//div[@id='table-groups']//th")]
-    assert heads[:4] == ["Group", "Now", "Its own assignor then", "Optimum then"]
+    assert heads[:5] == ["Group", "Now", "Its own assignor then", "With the plug-in then", "Optimum then"]
+    alone = page("sick", "/whatif?add-member=billing%3Deu-1a")
+    heads = [words(one) for one in alone.findall(".//div[@id='table-groups']//th")]
+    assert heads[:4] == ["Group", "Now", "Its own assignor then", "Optimum then"], "no group that brokers assign"
     rows = client("sick").get("/whatif?format=json&table=groups&remove-rack=eu-1c").json()
     assert {"group", "now", "own_assignor", "optimum"} <= set(rows[0])
+
+
+def test_an_answer_about_a_group_that_brokers_assign_has_a_column_with_the_plug_in() -> None:
+    document = page("sick", "/whatif?add-member=fraud-check%3Deu-1b")
+    heads = [words(one) for one in document.findall(".//div[@id='table-groups']//th")]
+    assert heads[:5] == ["Group", "Now", "Its own assignor then", "With the plug-in then", "Optimum then"]
+    (row,) = client("sick").get("/whatif?format=json&table=groups&add-member=fraud-check%3Deu-1b").json()
+    assert row["plugin_gain"] == "nothing to gain: every rack has a replica"
+    assert row["plugin"]["crossing"] == 0
 
 
 @pytest.mark.parametrize(

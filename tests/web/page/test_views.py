@@ -20,7 +20,7 @@ from agent.web.page.page_documents import FindingRemedy, remedies
 from agent.web.page.routes import VIEWS
 from agent.web.page.svg_rack_map import MOST_FLOWS, rack_map
 from config.foreign_text import is_unsafe
-from tests.builders import an_observation, reader
+from tests.builders import an_observation, consumer, reader
 from tests.foreign_texts import POISONS
 from tests.web.page.answers import page_client, read, words
 from tests.web.page.worlds import WORLDS, many, watched
@@ -209,6 +209,26 @@ def test_a_group_shows_three_columns_and_why_it_is_not_triggered() -> None:
     assert rules
     fraud = words(page("sick", "/groups/group?id=fraud-check&view=table"))
     assert "Why it is not made to rebalance" in fraud
+
+
+def test_a_group_that_brokers_assign_has_a_column_with_the_plug_in() -> None:
+    fraud = page("sick", "/groups/group?id=fraud-check")
+    columns = fraud.findall(".//div[@class='three four']/div")
+    assert [words(one.find("h3")) for one in columns][2] == "With the plug-in on the brokers"
+    assert "0 reads cross racks" in words(columns[2])
+    assert "The plug-in for brokers: nothing to gain: every rack has a replica." in words(fraud)
+    rows = page_client(WORLDS["sick"]()).get("/groups/group?id=fraud-check&format=json&table=assignments").json()
+    assert {"now", "own", "plugin", "optimum"} <= set(rows[0])
+
+
+def test_where_the_plug_in_cannot_help_its_column_says_so_and_not_unknown() -> None:
+    answers = an_observation().topic("t", (1, 2), (2, 3)).selector(None)
+    answers.kip848("g", consumer("m1", "c", "t-0"), consumer("m2", "a", "t-1"))
+    group = read(page_client(watched(answers)).get("/groups/group?id=g").text)
+    column = group.findall(".//div[@class='three four']/div")[2]
+    said = "cannot help: no follower fetching (replica.selector.class)"
+    assert words(column) == f"With the plug-in on the brokers {said}"
+    assert f"The plug-in for brokers: {said}." in words(group)
 
 
 def test_a_streams_application_tells_warm_ups_from_standbys() -> None:
