@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, redirect_stdout, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -154,7 +155,7 @@ def _show(look: session.ShownLook | RackwiseError, every: str, *, as_table: bool
     elif on_terminal:
         _paint(_page(look, every))
     elif as_table:  # a file or another program reads it, for which there is nothing to paint over
-        sys.stdout.write("".join(f"{line}\n" for line in [*_page(look, every), ""]))
+        sys.stdout.write("".join(f"{line}\n" for line in [*_page(look, every, on_terminal=False), ""]))
     else:
         with redirect_stdout(io.StringIO()) as page:
             emit_json(look.document)
@@ -165,12 +166,16 @@ def _show(look: session.ShownLook | RackwiseError, every: str, *, as_table: bool
 class _Page(io.StringIO):
     """What is printed while a page is made; as wide as the terminal that it will be shown on."""
 
+    def __init__(self, *, on_terminal: bool) -> None:
+        super().__init__()
+        self._on_terminal = on_terminal
+
     def isatty(self) -> bool:
-        """So that tables are laid out for a terminal."""
-        return True
+        """Whether tables are laid out for a terminal."""
+        return self._on_terminal
 
 
-def _page(look: session.ShownLook, every: str) -> list[str]:
+def _page(look: session.ShownLook, every: str, *, on_terminal: bool = True) -> list[str]:
     """The lines of one look, no more than the terminal has."""
     from agent.cli import tables
     from agent.values.number_format import counted
@@ -179,9 +184,10 @@ def _page(look: session.ShownLook, every: str) -> list[str]:
     document, facts = look
     groups, topics = tables.groups(document["groups"]), tables.topics(document["topics"])
     taken = datetime.fromtimestamp(document["taken_ms"] / 1000).astimezone().strftime("%H:%M:%S")
-    with redirect_stdout(_Page()) as page:
+    with redirect_stdout(_Page(on_terminal=on_terminal)) as page:
         total = tables.across_racks(document["money"]["total"], facts) or "unknown"
-        emit_line(f"rackwise top  {taken}, every {every}, q ends it   cluster {document['cluster']}")
+        ends = ", q ends it" if on_terminal else ""
+        emit_line(f"rackwise top  {taken}, every {every}{ends}   cluster {document['cluster']}")
         emit_text(f"across racks: {total}")
         if document["not_seen"]:
             emit_text(f"not seen: {counted(document['not_seen'], 'part')} of the cluster; named by: rackwise status")
@@ -189,16 +195,17 @@ def _page(look: session.ShownLook, every: str) -> list[str]:
     lines = page.getvalue().splitlines()
     room = height - 1 - len(lines)
     of_group, of_topic = (tables.with_money(columns, priced=facts["priced"]) for columns in (_GROUPS, _TOPICS))
-    of_topics = _fitted(topics, of_topic, room // 2)
-    of_groups = _fitted(groups, of_group, room - len(of_topics))
-    of_topics = _fitted(topics, of_topic, room - len(of_groups))
+    fitted = partial(_fitted, on_terminal=on_terminal)
+    of_topics = fitted(topics, of_topic, room // 2)
+    of_groups = fitted(groups, of_group, room - len(of_topics))
+    of_topics = fitted(topics, of_topic, room - len(of_groups))
     return [*lines, *of_groups, *of_topics][: height - 1]
 
 
-def _fitted(rows: list[dict[str, Any]], columns: tuple[str, ...], room: int) -> list[str]:
+def _fitted(rows: list[dict[str, Any]], columns: tuple[str, ...], room: int, *, on_terminal: bool) -> list[str]:
     """An empty line, the table of as many rows as there are lines for, and how many rows are left."""
     for most in range(min(len(rows), max(0, room)), -1, -1):
-        with redirect_stdout(_Page()) as page:
+        with redirect_stdout(_Page(on_terminal=on_terminal)) as page:
             emit_line()
             if most:
                 emit(rows[:most], columns, OutputFormat.TABLE)

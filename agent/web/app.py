@@ -28,7 +28,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Match, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -42,6 +42,7 @@ from agent.web.access.gate import AccessGate
 from agent.web.access.middleware import AccessControl, refuse
 from agent.web.access.person import AccessRole, require
 from agent.web.access.refusals import PROBLEM_TYPE, AccessRefused, failed, problem_bytes, refusal_answer
+from agent.web.access.request_checks import METHODS
 from agent.web.access.sign_in import sign_in_routes
 from agent.web.access.tls import BOUNDED_LOOP, with_certificate
 from agent.web.agent_view import AgentView
@@ -274,9 +275,10 @@ def make_app(
         return _plain(Starlette(routes=every, middleware=around, exception_handlers=handlers))
     if view is not None:
         every.append(_api(view, clock, desk))
+    every += [*sign_in_routes(), *routes]
     served = Starlette(
-        routes=[*every, *sign_in_routes(), *routes],
-        middleware=[*around, Middleware(AccessControl, gate=gate)],
+        routes=every,
+        middleware=[*around, Middleware(AccessControl, gate=gate, methods_at=partial(_methods_at, every))],
         exception_handlers=handlers,
     )
     return _plain(served)
@@ -286,6 +288,17 @@ def _plain(app: Starlette) -> Starlette:
     """The application without redirects to a path with or without a slash: behind TLS of a proxy they lead to http."""
     app.router.redirect_slashes = False
     return app
+
+
+def _methods_at(routes: Sequence[BaseRoute], scope: Scope) -> frozenset[str]:
+    """The methods of the routes at the path of this request; those of the server where no route says."""
+    found: set[str] = set()
+    for route in routes:
+        match, child = route.matches(scope)
+        if match is not Match.NONE:
+            inner = getattr(getattr(route, "app", None), "methods_at", None)  # of the API below its prefix
+            found |= (getattr(route, "methods", None) or METHODS) if inner is None else inner({**scope, **child})
+    return frozenset(found or METHODS)
 
 
 def _api(view: AgentView, clock: Clock, desk: CommandDesk | None) -> Mount:

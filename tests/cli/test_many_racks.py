@@ -22,7 +22,7 @@ def test_a_thousand_racks_take_a_few_hundred_lines(here: Run, claims: str, monke
     assert "and 982 more racks: --all or -o json" in shown.stdout
     whole = here("racks", "-o", "table", "--all", "--replay", claims)
     assert "more racks" not in whole.stdout
-    assert "claim-0999 is known from: client.rack: 1" in whole.stdout
+    assert "claim-0999 is known from client.rack (1)" in whole.stdout
 
 
 def test_racks_of_brokers_come_before_those_that_members_claim(here: Run, claims: str) -> None:

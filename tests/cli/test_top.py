@@ -80,6 +80,13 @@ def test_without_a_terminal_each_look_is_a_line_of_json(file: Path, here: Run) -
     assert looks[0]["money"]["rates"]["source"] == "file"
 
 
+def test_a_table_that_goes_into_a_pipe_has_no_control_codes(file: Path, here: Run) -> None:
+    done = here("top", "--replay", str(file), "-o", "table", "--count", "2")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout.count("across racks: ") == 2
+    assert "\x1b" not in done.stdout
+
+
 def test_it_ends_after_as_many_looks_as_were_asked_for(file: Path, here: Run) -> None:
     assert len(here("top", "--replay", str(file), "--count", "2").stdout.splitlines()) == 2
 

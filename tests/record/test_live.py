@@ -108,6 +108,15 @@ def test_a_restart_remembers_and_writes_no_proposal_anew(where: str, prefix: str
     assert len(read_all(where, f"{prefix}.proposals")) == written
 
 
+def test_a_restart_after_the_first_look_finds_nothing_new(where: str, prefix: str) -> None:
+    with agent(where, prefix) as one:
+        first = one.once()
+    with agent(where, prefix) as restarted:
+        after = restarted.once()
+    assert len(first.changes.new) == len(first.detection.findings) > 0
+    assert (after.before.taken_ms, after.changes.new) == (first.snapshot.taken_ms, ())
+
+
 def test_telemetry_of_a_live_run_gives_byte_same_proposals_from_topic_and_file(
     where: str, prefix: str, tmp_path: Path
 ) -> None:

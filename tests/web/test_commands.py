@@ -119,6 +119,7 @@ NO_PROPOSAL = "/api/v1/proposals/p-000000000000/approve"
     [
         pytest.param(NO_PROPOSAL, f'{{"plan_hash": "{SEEN}"}}', JSON, 404, "There is no proposal p-0", id="none"),
         pytest.param(APPROVE, "{}", JSON, 422, f"GET /api/v1/proposals/{MOVE.id}", id="no hash"),
+        pytest.param(f"{APPROVE}?dry=1", "{}", JSON, 422, "dry: this route has no such parameter", id="a parameter"),
         pytest.param(APPROVE, '{"plan_hash": "x"}', JSON, 422, "plan_hash is no hash of a plan", id="not its hash"),
         pytest.param(APPROVE, '{"plan_hsh": "x"}', JSON, 422, "plan_hsh is no field of a command", id="no field"),
         pytest.param(APPROVE, '{"max_moves": 0}', JSON, 422, "max_moves is at least 1", id="too few"),

@@ -7,6 +7,7 @@ is not GET or HEAD also needs approve. Routes ask for more with `require`; one t
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from http import HTTPStatus
 from urllib.parse import quote
 
@@ -22,6 +23,7 @@ from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, not_a
 from agent.web.access.refusals import AccessRefused, is_for_browser, refusal_answer
 from agent.web.access.request_checks import (
     JSON,
+    METHODS,
     SAFE,
     check_headers,
     check_origin,
@@ -47,7 +49,11 @@ _VISITOR_S = 86_400
 class AccessControl:
     """ASGI middleware around everything that the server answers."""
 
-    def __init__(self, app: ASGIApp, gate: AccessGate) -> None:
+    def __init__(
+        self, app: ASGIApp, gate: AccessGate, methods_at: Callable[[Scope], frozenset[str]] = lambda _: METHODS
+    ) -> None:
+        """``methods_at``: the methods of the path of a request."""
+        self._methods_at = methods_at
         self._app = app
         self._gate = gate
         self._strangers = 0
@@ -64,7 +70,7 @@ class AccessControl:
         request = Request(scope)
         answer = self._with_headers(request, send)
         try:
-            check_headers(request)
+            check_headers(request, self._methods_at(scope))
             check_origin(request, self._gate.origins(request))
             request.state.person = await run_in_threadpool(self._gate.identify, request)  # it may read a file
             instead = self._unless_allowed(request)

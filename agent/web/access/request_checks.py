@@ -29,14 +29,14 @@ _ONCE = ("authorization", "origin", "content-type", "sec-fetch-site", "x-csrf-to
 _EMBEDDED = frozenset(("iframe", "frame", "object", "embed"))
 
 
-def check_headers(request: Request) -> None:
-    """Checks the method, and that no header has two meanings. Raises AccessRefused."""
-    if request.method not in METHODS:
+def check_headers(request: Request, methods: frozenset[str] = METHODS) -> None:
+    """Checks the method, one of those of the path, and that no header has two meanings. Raises AccessRefused."""
+    if request.method not in methods:
         raise AccessRefused(
             405,
-            f"{request.method} is no method of this server",
+            f"{request.method} is no method of this {'server' if request.method not in METHODS else 'path'}",
             todo="Use one of the methods that the Allow header names.",
-            headers={"allow": "GET, HEAD, POST"},
+            headers={"allow": ", ".join(sorted(methods))},
         )
     if sum(len(name) + len(value) for name, value in request.scope["headers"]) > MOST_HEAD:
         raise AccessRefused(431, f"the headers have more than {MOST_HEAD:,} bytes")

@@ -14,19 +14,18 @@ from fastapi.openapi.utils import get_openapi
 from typing_extensions import get_original_bases, is_typeddict
 
 from agent.documents import cluster, config, groups, plan, proposals, status
-from agent.plan.new_partitions import did_you_mean
 from agent.propose import codec
 from agent.values import progress
 from agent.values.clock import Clock
+from agent.web.access.request_checks import SAFE
 from agent.web.agent_view import AgentView
 from agent.web.api import paging, problems, routes_work
 from agent.web.api.answers import ApiAnswers
 from agent.web.api.events import EventStream, event_routes
-from agent.web.api.problems import EVERYWHERE, ApiProblem, answer_problems
+from agent.web.api.problems import EVERYWHERE, answer_problems, only_known_parameters
 from agent.web.api.routes_look import look_routes
 from agent.web.api.routes_work import command_routes, work_routes
 from agent.web.commands import CommandDesk
-from config.foreign_text import safe_text
 
 _HEADERS = {
     "etag": "Changes with the document, and with nothing else.",
@@ -112,31 +111,18 @@ def _without_titles(schemas: dict[str, Any]) -> None:
 
 
 PREFIX = "/api/v1"
-_MOST_UNKNOWN, _MOST_NAME = 10, 100
-
-
-def only_known_parameters(request: Request) -> None:
-    """Raises the problem of query parameters that the route does not have: one that is ignored changes the answer."""
-    if not request.query_params:
-        return
-    operation = request.app.openapi()["paths"].get(request.scope["route"].path_format, {})
-    parameters = operation.get(request.method.lower(), {}).get("parameters", ())
-    known = [one["name"] for one in parameters if one["in"] == "query"]
-    unknown = [name for name in request.query_params if name not in known]
-    if not unknown:
-        return
-    named = ", ".join(safe_text(name, _MOST_NAME) or "a parameter without a name" for name in unknown[:_MOST_UNKNOWN])
-    all_there_are = f"It has: {', '.join(known)}." if known else "It has no parameters."
-    raise ApiProblem(
-        422,
-        f"{named}: this route has no such parameter",
-        todo=f"{did_you_mean(unknown[0][:_MOST_NAME], known)}{all_there_are}",
-    )
 
 
 def no_check(request: Request) -> None:
     """Lets every request in; the place of the check of who may view."""
     del request
+
+
+def _known_where_read(request: Request) -> None:
+    """Of commands the routes check it, after the role of the person."""
+    if request.method not in SAFE:
+        return
+    only_known_parameters(request)
 
 
 def make_api(
@@ -156,7 +142,7 @@ def make_api(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        dependencies=[Depends(may_view), Depends(only_known_parameters)],
+        dependencies=[Depends(may_view), Depends(_known_where_read)],
         responses=EVERYWHERE,
         separate_input_output_schemas=False,
     )

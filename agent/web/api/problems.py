@@ -12,15 +12,17 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 from typing_extensions import TypedDict
 
 from agent.errors import RackwiseError, RetryableFailure
+from agent.plan.new_partitions import did_you_mean
 from config.foreign_text import safe_text
 
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 CONTENT_TYPE = "application/problem+json"
-_MOST_NAME, _MOST_MISTAKES = 100, 10
+_MOST_NAME, _MOST_MISTAKES, _MOST_UNKNOWN = 100, 10, 10
 _TODO = {
     404: "List the routes: GET /api/v1/openapi.json",
     405: "Use one of the methods that the Allow header names.",
@@ -68,6 +70,25 @@ def no_look_yet() -> ApiProblem:
         todo="Ask again in a few seconds; GET /readyz says what keeps the agent from looking.",
         kind="urn:rackwise:problem:no-look",
         retry_after_s=2,
+    )
+
+
+def only_known_parameters(request: Request) -> None:
+    """Raises the problem of query parameters that the route does not have: one that is ignored changes the answer."""
+    if not request.query_params:
+        return
+    operation = request.app.openapi()["paths"].get(request.scope["route"].path_format, {})
+    parameters = operation.get(request.method.lower(), {}).get("parameters", ())
+    known = [one["name"] for one in parameters if one["in"] == "query"]
+    unknown = [name for name in request.query_params if name not in known]
+    if not unknown:
+        return
+    named = ", ".join(safe_text(name, _MOST_NAME) or "a parameter without a name" for name in unknown[:_MOST_UNKNOWN])
+    all_there_are = f"It has: {', '.join(known)}." if known else "It has no parameters."
+    raise ApiProblem(
+        422,
+        f"{named}: this route has no such parameter",
+        todo=f"{did_you_mean(unknown[0][:_MOST_NAME], known)}{all_there_are}",
     )
 
 
@@ -197,13 +218,28 @@ class RawSegments:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on."""
+        await self._app(self._as_sent(scope), receive, send)
+
+    def methods_at(self, scope: Scope) -> frozenset[str]:
+        """The methods of the route at the path of this request; empty where there is no route."""
+        sent = self._as_sent(scope)
+        routes = getattr(self._app, "routes", ())
+        found = {
+            method
+            for method in ("GET", "POST")
+            if any(route.matches({**sent, "method": method})[0] is Match.FULL for route in routes)
+        }
+        return frozenset(found | {"HEAD"} if "GET" in found else found)
+
+    @staticmethod
+    def _as_sent(scope: Scope) -> Scope:
         raw = scope.get("raw_path")
         if scope["type"] == "http" and isinstance(raw, bytes):
             path = raw.partition(b"?")[0].decode("ascii", "replace")
             scope = {**scope, "path": "/".join(quote(unquote_to_bytes(one), safe="") for one in path.split("/"))}
         if scope["type"] == "http" and scope["method"] == "HEAD":
             scope = {**scope, "method": "GET", "state": {**scope.get("state", {}), "is_head": True}}
-        await self._app(scope, receive, send)
+        return scope
 
 
 def name_of(segment: str) -> str:

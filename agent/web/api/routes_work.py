@@ -32,7 +32,16 @@ from agent.web.agent_view import FinishedLook
 from agent.web.api import paging
 from agent.web.api.answers import ApiAnswers, encoded
 from agent.web.api.paging import ListQuery, list_query
-from agent.web.api.problems import HEADERS, NO_LOOK, NOT_FOUND, ApiProblem, ProblemDocument, name_of, of_error
+from agent.web.api.problems import (
+    HEADERS,
+    NO_LOOK,
+    NOT_FOUND,
+    ApiProblem,
+    ProblemDocument,
+    name_of,
+    of_error,
+    only_known_parameters,
+)
 from agent.web.commands import ROLES, CommandDesk, wanted_from
 from config.load import LoadedSettings, effective
 
@@ -240,8 +249,19 @@ def _add_reports(router: APIRouter, answers: ApiAnswers) -> None:
         return report_bytes(answers.view.settings, name_of(name))
 
 
-Approver = Annotated[SignedInPerson, Depends(require(AccessRole.APPROVE))]
-Operator = Annotated[SignedInPerson, Depends(require(AccessRole.OPERATE))]
+def _commander(role: AccessRole) -> Callable[[Request], SignedInPerson]:
+    """A check of the person, then of the parameters: a person without the role hears of that first."""
+
+    def check(request: Request) -> SignedInPerson:
+        person = require(role)(request)
+        only_known_parameters(request)
+        return person
+
+    return check
+
+
+Approver = Annotated[SignedInPerson, Depends(_commander(AccessRole.APPROVE))]
+Operator = Annotated[SignedInPerson, Depends(_commander(AccessRole.OPERATE))]
 _ABOUT_ONE = (CommandVerb.APPROVE, CommandVerb.CANCEL, CommandVerb.ROLLBACK, CommandVerb.PAUSE, CommandVerb.RESUME)
 _SENTENCES = {
     CommandVerb.APPROVE: "Approve exactly the plan whose hash is given.",

@@ -64,7 +64,7 @@ def test_before_the_first_look_the_answer_says_when_to_ask_again() -> None:
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [("GET", "/api/v1/nothing", 404), ("POST", "/api/v1/cluster", 403), ("DELETE", "/api/v1/cluster", 405)],
+    [("GET", "/api/v1/nothing", 404), ("POST", "/api/v1/pause", 403), ("DELETE", "/api/v1/cluster", 405)],
 )
 def test_what_is_not_there_or_not_allowed_is_a_problem(
     client: httpx.Client, method: str, path: str, status: int
@@ -142,6 +142,25 @@ def test_a_topic_that_is_not_there_needs_a_replication_factor_to_be_placed(clien
         "Did you mean orders? For a new topic give replication_factor too. List all topics: GET /api/v1/topics",
     )
     assert client.get("/api/v1/new-partitions?topic=orders2&partitions=6&replication_factor=2").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("DELETE", "/api/v1/look", "GET, HEAD"),
+        ("POST", "/api/v1/look", "GET, HEAD"),
+        ("PUT", "/api/v1/groups/a%2Fb", "GET, HEAD"),
+        ("GET", "/api/v1/pause", "POST"),
+        ("DELETE", "/api/v1/proposals/p-1/approve", "POST"),
+        ("POST", "/api/v1/openapi.json", "GET, HEAD"),
+        ("DELETE", "/sign-in", "GET, HEAD, POST"),
+    ],
+)
+def test_another_method_is_answered_with_those_of_the_path(
+    client: httpx.Client, method: str, path: str, allowed: str
+) -> None:
+    answer = client.request(method, path)
+    assert (answer.status_code, answer.headers.get("allow")) == (405, allowed)
 
 
 def test_health_is_answered_beside_the_api(client: httpx.Client) -> None:
