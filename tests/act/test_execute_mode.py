@@ -153,17 +153,6 @@ class Doubtful(MemoryJournal):
             raise JournalUnavailable("No answer in time")
 
 
-def test_a_won_leadership_is_followed_by_a_planning_at_once() -> None:
-    """Verdicts of the planning before say that this agent does not lead."""
-    looks: list[int] = []
-    leading = Leading(MemoryJournal(), Box())
-    with acting(leading, look_now=lambda: looks.append(1)) as one:
-        wait_for(lambda: one.view() is not None, "it leads", 20)
-        wait_for(lambda: looks == [1], "it asks for a look", 20)
-        leading.own = MemoryJournal()
-        wait_for(lambda: looks == [1, 1], "it asks again in the next epoch", 20)
-
-
 def test_a_word_whose_answer_was_written_in_doubt_reaches_the_mover_all_the_same() -> None:
     journal = Doubtful()
     journal.append(*plan_entries.change_writes(PLAN))
