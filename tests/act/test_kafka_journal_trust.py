@@ -213,7 +213,7 @@ def test_a_new_journal_takes_no_command_that_was_sent_before_it(servers: str, pr
     assert inbox is not None
     (found,) = wait_for(lambda: inbox.read(journal.view()), f"it arrives; {inbox.problem()}", 30)
     assert (found.id, found.came.live) == ("of-today", True), "also a command sent before the first look"
-    assert [notice for notice in one.notices() if "is not signed" in notice]
+    assert [notice for notice in one.notices() if "are not signed" in notice]
 
 
 def send(servers: str, prefix: str, name: str) -> None:

@@ -17,7 +17,7 @@ from testbed.cluster.spec import DEFAULT_VERSION
 from tests.jvm.building import build_jar
 from tests.jvm.live import SETTLES_WITHIN_S, PollingMember, beans, brokers, dead, group_of, settled
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.drill]
 
 FAILING_SOLVER = """
 package rackwise.assignor;
@@ -136,7 +136,6 @@ def test_a_limit_that_is_lowered_live_ends_no_member(
     assert sum(each.fallbacks for each in figures) == 0
 
 
-@pytest.mark.drill
 def test_a_limit_that_the_plug_in_does_not_know_ends_members(jar: Path) -> None:
     """So the batch of the test above is too large, and docs/plugin.md says where the limit has to be set."""
     with brokers(jar) as cluster, group_of(cluster, topics=MANY_TOPICS) as join:
