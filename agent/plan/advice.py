@@ -127,7 +127,8 @@ def _client_racks(context: PlanContext) -> Advised:
         silent = any(map(_sends_no_rack, group.members))
         meant = {likely_rack(rack, racks) for rack in sent_racks[:_GUESSED]} if len(sent_racks) <= _GUESSED else {None}
         wanted = next((rack for rack in meant if len(meant) == 1 and rack and not silent), None) or choice
-        why = _UNHEARD if silent else f"no broker is in rack {listed(sent_racks)}, so none of their reads can be local"
+        no_broker = f"no broker is in rack {listed(sent_racks)}, so none of their reads can be local"
+        why = "; ".join([_UNHEARD] * silent + [no_broker] * bool(sent_racks))
         return AdvicePlan(
             subject_kind="group",
             subject=group.id,

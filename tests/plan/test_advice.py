@@ -220,6 +220,8 @@ def test_a_group_that_sends_no_rack_and_a_rack_without_brokers_is_one_advice():
     advice = advised(planned(built), ProposalReason.SET_CLIENT_RACK)
     assert advice.who == ("client-m1", "client-m2")
     assert (advice.now, advice.line) == ("zone-9", "client.rack=<a|b|c>")
+    assert advice.why.startswith("a member that sends no rack is assigned partitions without regard to racks")
+    assert advice.why.endswith("; no broker is in rack zone-9, so none of their reads can be local")
     assert set(advice.findings) == {"member_without_rack:group/g", "member_in_no_brokers_rack:group/g"}
 
 

@@ -47,7 +47,9 @@ final class FallbackTasks {
         Map<ProcessId, KafkaStreamsState> states = new TreeMap<>(application.kafkaStreamsStates(false));
         Map<ProcessId, Set<AssignedTask>> given = new TreeMap<>();
         states.keySet().forEach(process -> given.put(process, new HashSet<>()));
-        for (TaskId task : new TreeSet<>(application.allTasks().keySet())) {
+        // Without a process there is no place for a task.
+        Set<TaskId> tasks = states.isEmpty() ? Set.of() : application.allTasks().keySet();
+        for (TaskId task : new TreeSet<>(tasks)) {
             given.get(keeper(task, states, given)).add(new AssignedTask(task, AssignedTask.Type.ACTIVE));
         }
         return new TaskAssignment(given.entrySet().stream()

@@ -83,6 +83,28 @@ class TaskFallbackTest {
     }
 
     @Test
+    void withoutAProcessNoTaskHasAPlace() {
+        ApplicationState whole = APPLICATION.state();
+        ApplicationState empty = new ApplicationState() {
+            @Override
+            public Map<ProcessId, KafkaStreamsState> kafkaStreamsStates(boolean computeTaskLags) {
+                return Map.of();
+            }
+
+            @Override
+            public AssignmentConfigs assignmentConfigs() {
+                return whole.assignmentConfigs();
+            }
+
+            @Override
+            public Map<TaskId, TaskInfo> allTasks() {
+                return whole.allTasks();
+            }
+        };
+        assertEquals(0, new RackwiseTaskAssignor().assign(empty).assignment().size());
+    }
+
+    @Test
     void anAnswerThatLeavesATaskOutIsNotValidThoughKafkaAcceptsIt() {
         ApplicationState application = APPLICATION.state();
         TaskAssignment whole = new RackwiseTaskAssignor().assign(application);
