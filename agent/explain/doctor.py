@@ -280,7 +280,7 @@ def _racks(context: DoctorContext) -> DoctorCheck:
     members = [member for group in context.groups for member in group.members]
     sentences = [
         _sources("brokers", [rack_source(broker.rack, BROKER_RACK) for broker in snapshot.brokers]),
-        _sources("members", [rack_source(member.rack, CLIENT_RACK) for member in members]) or "no member was seen",
+        _sources("members", [rack_source(member.rack, CLIENT_RACK) for member in members]),
         *(f"{one.name} never answered" for one in snapshot.rack_locators if one.age_ms is None),
         *(f"{one.name} answered {lasted(one.age_ms)} ago" for one in snapshot.rack_locators if one.age_ms),
     ]

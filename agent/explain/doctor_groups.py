@@ -50,7 +50,12 @@ def known_racks(context: DoctorContext) -> CheckCoverage:
         *clause("the racks of some members of {} are not known", groups, _groups),
         *_hidden_groups(context),
     )
-    return CheckCoverage("", unseen, who=(*(f"broker {b}" for b in brokers), *groups))
+    return CheckCoverage(
+        "",
+        unseen,
+        "" if context.groups or unseen else "no member was seen",
+        who=(*(f"broker {b}" for b in brokers), *groups),
+    )
 
 
 def spellings(context: DoctorContext) -> CheckCoverage:
