@@ -9,9 +9,12 @@ import stat
 from pathlib import Path
 
 import pytest
+import yaml
 
 from agent.cli import plugin_jar
 from tests.cli.conftest import Run
+from tests.cli.documents import validate
+from tests.docs.document_schemas import DOCUMENTS
 from tests.errors.error_output import assert_one_error
 from tests.jvm.building import packaged_jar
 
@@ -57,6 +60,15 @@ def test_the_line_for_brokers_can_be_copied_and_the_same_jar_is_left_alone(
     assert (again.exit_code, written.stat()) == (0, before)
     assert "is written" in " ".join(first.stdout.split())
     assert "has this jar already" in " ".join(again.stdout.split())
+
+
+@pytest.mark.parametrize("form", ["json", "jsonl", "yaml"])
+def test_what_it_prints_keeps_to_its_schema(here: Run, jar: Path, form: str) -> None:
+    assert jar.is_file()
+    done = here("plugin", "jar", "-o", form)
+    assert done.exit_code == 0, done
+    (document,) = (one for one in DOCUMENTS if "plugin jar" in one.commands)
+    validate(document, yaml.safe_load(done.stdout) if form == "yaml" else json.loads(done.stdout), form)
 
 
 def test_without_a_directory_it_says_where_the_jar_is_and_writes_nothing(

@@ -64,7 +64,10 @@ def test_doctor_has_it_in_its_check_of_assignors(file: str, here: Run) -> None:
     assert all(line in folded(here("doctor", "--replay", file, "-o", "table").stdout) for line in EVERY_LINE)
 
 
-def test_a_column_is_beside_those_of_the_own_assignor_and_the_optimum(file: str, here: Run) -> None:
+def test_a_column_is_beside_those_of_the_own_assignor_and_the_optimum(
+    file: str, here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     rows = {row["group"]: row for row in here("plan", "--replay", file, "--groups", "-o", "json").json}
     columns = ("now", "own", "plugin", "optimum")
     crossing = {name: [row[one] and row[one]["crossing"] for one in columns] for name, row in rows.items()}
@@ -107,7 +110,10 @@ def test_explain_has_its_gain_and_its_cost(file: str, here: Run) -> None:
     assert not any("plug-in" in rule for rule in rules("old"))
 
 
-def test_simulate_has_it_against_the_own_assignor_after_the_change(file: str, here: Run) -> None:
+def test_simulate_has_it_against_the_own_assignor_after_the_change(
+    file: str, here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     done = here("simulate", "--replay", file, "--add-member", "far=a", "--remove-member", "near=n0", "-o", "json")
     rows = {row["group"]: row for row in done.json["groups"]}
     own = rows["far"]["own_assignor"]

@@ -65,8 +65,9 @@ def test_a_member_that_leaves_leaves_its_partitions_waiting_and_both_answers_tak
 
 
 def test_without_a_rack_it_is_unknown_which_of_the_members_of_unknown_rack_still_read(
-    here: Run, record: Record
+    here: Run, record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
     answers = a_cluster().group("norack", reader("n", None, "orders-0 orders-1"))
     file = str(record(answers))
     document = simulated(here, file, "--remove-rack", "a")
