@@ -13,7 +13,7 @@ from tests.command import rackwise
 from tests.jvm.building import build_jar
 from tests.jvm.live import PARTITIONS, brokers, group_of, local, settled
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.drill]
 
 
 def test_what_rackwise_says_it_would_bring_is_what_it_brings(tmp_path: Path) -> None:
