@@ -88,11 +88,17 @@ def predict_consumer(group: ConsumerGroup, inputs: AssignorInput) -> Prediction:
             for member in sorted(by_id)
         }
     )
-    notes = []
-    if any(member.topic_regex for member in group.members):
-        notes.append(REGEX_NOTE)
-    if group.assignor == UNIFORM and share_a_bucket(by_id):
-        notes.append(SHARED_BUCKET)
+    shared = group.assignor == UNIFORM and share_a_bucket(by_id)
+    return predicted_target(group, target, (*regex_notes(group), *((SHARED_BUCKET,) if shared else ())))
+
+
+def regex_notes(group: ConsumerGroup) -> tuple[str, ...]:
+    """The note on topics that are inferred; empty where no member subscribes by a regular expression."""
+    return (REGEX_NOTE,) if any(member.topic_regex for member in group.members) else ()
+
+
+def predicted_target(group: ConsumerGroup, target: PredictedAssignment, notes: tuple[str, ...]) -> Prediction:
+    """The prediction of a target that the coordinator sets at once. ``notes``: why another target costs the same."""
     return Prediction(
         group_id=group.id,
         assignor=group.assignor,
@@ -100,7 +106,7 @@ def predict_consumer(group: ConsumerGroup, inputs: AssignorInput) -> Prediction:
         first=target,
         settled=target,
         rebalances=1,
-        notes=tuple(notes),
+        notes=notes,
     )
 
 

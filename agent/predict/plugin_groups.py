@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from agent.predict.assignor_input import RackSets, has_holes
-from agent.predict.broker_groups import REGEX_NOTE, subscribed_topics, target_of
-from agent.values.plan import NotPredicted, PredictedAssignment, Prediction, PredictionCertainty
+from agent.predict.broker_groups import predicted_target, regex_notes, subscribed_topics, target_of
+from agent.values.plan import NotPredicted, PredictedAssignment, Prediction
 from agent.values.snapshot import BrokerState, ConsumerGroup, TopicState
 from assignors.optimal import optimal_consumer
 from assignors.problem import ConsumerMember, ConsumerProblem
@@ -52,15 +52,5 @@ def predict_plugin(group: ConsumerGroup, topics: Mapping[str, TopicState], sets:
     answer = optimal_consumer(problem).assignment
     keeps = all(tuple(sorted(member.owned)) == answer[member.id] for member in problem.members)
     target = PredictedAssignment({name: answer[name] for name in sorted(answer)})
-    notes = [] if keeps else [OWN_CHOICE, NO_LIMITS]
-    if any(member.topic_regex for member in group.members):
-        notes.append(REGEX_NOTE)
-    return Prediction(
-        group_id=group.id,
-        assignor=group.assignor,
-        certainty=PredictionCertainty.COST_EQUAL if notes else PredictionCertainty.EXACT,
-        first=target,
-        settled=target,
-        rebalances=1,
-        notes=tuple(notes),
-    )
+    chosen = () if keeps else (OWN_CHOICE, NO_LIMITS)
+    return predicted_target(group, target, (*chosen, *regex_notes(group)))

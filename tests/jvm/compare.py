@@ -13,7 +13,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ from testbed.cluster.spec import DEFAULT_VERSION
 from tests.jvm.building import run_maven
 from tests.jvm.groups import figures, optimum, problem_of, random_groups
 
-Ask = Callable[[dict[str, Any]], dict[str, Any]]
+Question = dict[str, Any]
+Ask = Callable[[Question], dict[str, Any]]
 MAIN = "rackwise.assignor.CompareMain"
 LIMITS = (None, None, 3)
 SHOWN = 5
@@ -69,22 +70,39 @@ def difference(group: dict[str, Any], limit: int | None, ask: Ask) -> str | None
     return None if limited and found["loads"] == best["loads"] else f"{found} where {best} is possible"
 
 
-def main() -> int:
-    """Compare as many groups as asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--groups", type=int, default=20_000)
+def compared(  # noqa: PLR0917 (what is compared, then how)
+    title: str,
+    cases: str,
+    count: int,
+    made: Callable[[int, int], Iterable[Question]],
+    differs: Callable[[int, Question, Ask], str | None],
+    main_class: str,
+) -> int:
+    """Compare as many cases as asked for on the command line; the exit code. ``made`` makes them of seed and count."""
+    parser = argparse.ArgumentParser(description=title)
+    parser.add_argument(f"--{cases}", dest="count", type=int, default=count)
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     wrong = 0
-    with tempfile.TemporaryDirectory() as directory, assignor(Path(directory)) as ask:
-        for number, group in enumerate(random_groups(asked.seed, asked.groups)):
-            limit = LIMITS[number % len(LIMITS)]
-            if why := difference(group, limit, ask):
+    with tempfile.TemporaryDirectory() as directory, assignor(Path(directory), main_class) as ask:
+        for number, case in enumerate(made(asked.seed, asked.count)):
+            if why := differs(number, case, ask):
                 wrong += 1
                 if wrong <= SHOWN:
-                    print(f"group {number} of seed {asked.seed}, limit {limit}: {why}\n{json.dumps(group)}")
-    print(f"{asked.groups:,} groups of seed {asked.seed}: {wrong} differ from the optimum")
+                    print(f"number {number} of seed {asked.seed}: {why}\n{json.dumps(case)}")
+    print(f"{asked.count:,} {cases} of seed {asked.seed}: {wrong} differ from the optimum")
     return 1 if wrong else 0
+
+
+def _with_a_limit(number: int, group: Question, ask: Ask) -> str | None:
+    limit = LIMITS[number % len(LIMITS)]
+    why = difference(group, limit, ask)
+    return why and f"limit {limit}: {why}"
+
+
+def main() -> int:
+    """Compare as many groups as asked for."""
+    return compared(__doc__ or "", "groups", 20_000, random_groups, _with_a_limit, MAIN)
 
 
 if __name__ == "__main__":

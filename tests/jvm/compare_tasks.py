@@ -10,12 +10,8 @@ allowed.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from assignors import TaskId, TaskProblem
@@ -31,7 +27,7 @@ from tests.jvm.applications import (
     random_applications,
     task_id,
 )
-from tests.jvm.compare import SHOWN, Ask, assignor
+from tests.jvm.compare import Ask, compared
 
 MAIN = "rackwise.streams.CompareTasks"
 
@@ -92,19 +88,11 @@ def _ready(application: Application, name: str, process: str) -> bool:
 
 def main() -> int:
     """Compare as many applications as asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--applications", type=int, default=1_500)
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    wrong = 0
-    with tempfile.TemporaryDirectory() as directory, assignor(Path(directory), MAIN) as ask:
-        for number, application in enumerate(random_applications(asked.seed, asked.applications)):
-            if found := list(differences(application, ask)):
-                wrong += 1
-                if wrong <= SHOWN:
-                    print(f"application {number} of seed {asked.seed}: {found}\n{json.dumps(application)}")
-    print(f"{asked.applications:,} applications of seed {asked.seed}: {wrong} differ from the optimum")
-    return 1 if wrong else 0
+    return compared(__doc__ or "", "applications", 1_500, random_applications, _every_difference, MAIN)
+
+
+def _every_difference(_number: int, application: Application, ask: Ask) -> str | None:
+    return "; ".join(differences(application, ask)) or None
 
 
 if __name__ == "__main__":

@@ -338,7 +338,7 @@ def test_a_group_on_the_plug_in_has_no_finding_that_its_kind_ignores_racks() -> 
         assert found & reasons == expected
         assert FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM in found, "what it has now is still worse"
         advised = any(one.reason is ProposalReason.CHANGE_ASSIGNOR for one in look.proposals)
-        assert advised is bool(expected), "nobody on the plug-in is sent back to the classic protocol"
+        assert advised is bool(expected), "a group on the plug-in has no advice to go back to the classic protocol"
     silent = grouped(*((None, of) for _, of in AWAY), assignor=PLUGIN_ASSIGNOR)
     found = {finding.reason for finding in evaluate(silent.at(), Memory(), Limits()).detection.findings}
     assert FindingReason.MEMBER_WITHOUT_RACK in found, "that it needs racks of its members is still said"

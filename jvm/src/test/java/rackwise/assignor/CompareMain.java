@@ -1,15 +1,12 @@
 package rackwise.assignor;
 
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
+
+import rackwise.JsonLines;
 
 import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
 import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
@@ -20,19 +17,12 @@ import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
  */
 public final class CompareMain {
 
-    private static final ObjectMapper JSON = new ObjectMapper();
-
     private CompareMain() {
     }
 
     /** Reads groups until the end of the input. */
     public static void main(String[] arguments) throws IOException {
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            out.println(JSON.writeValueAsString(answer(JSON.readTree(line))));
-            out.flush();
-        }
+        JsonLines.answer(CompareMain::answer);
     }
 
     private static Map<String, Object> answer(JsonNode question) {

@@ -1,16 +1,13 @@
 package rackwise.streams;
 
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
-import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
+
+import rackwise.JsonLines;
 
 import org.apache.kafka.streams.processor.assignment.KafkaStreamsAssignment.AssignedTask;
 import org.apache.kafka.streams.processor.assignment.TaskAssignor.TaskAssignment;
@@ -21,19 +18,12 @@ import org.apache.kafka.streams.processor.assignment.TaskAssignor.TaskAssignment
  */
 public final class CompareTasks {
 
-    private static final ObjectMapper JSON = new ObjectMapper();
-
     private CompareTasks() {
     }
 
     /** Reads applications until the end of the input. */
     public static void main(String[] arguments) throws IOException {
-        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
-        for (String line = in.readLine(); line != null; line = in.readLine()) {
-            out.println(JSON.writeValueAsString(answer(JSON.readTree(line))));
-            out.flush();
-        }
+        JsonLines.answer(CompareTasks::answer);
     }
 
     private static Map<String, Object> answer(JsonNode question) {

@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.Random;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.function.Function;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.IntNode;
@@ -34,14 +35,21 @@ class TaskFallbackTest {
 
     /** An application whose lags cannot be had, as when Streams was asked without them. */
     private static ApplicationState withoutLags() {
+        return withStates(computeTaskLags -> {
+            if (computeTaskLags) {
+                throw new IllegalStateException("there are no lags");
+            }
+            return APPLICATION.state().kafkaStreamsStates(false);
+        });
+    }
+
+    /** The application with other states of its processes. */
+    private static ApplicationState withStates(Function<Boolean, Map<ProcessId, KafkaStreamsState>> states) {
         ApplicationState whole = APPLICATION.state();
         return new ApplicationState() {
             @Override
             public Map<ProcessId, KafkaStreamsState> kafkaStreamsStates(boolean computeTaskLags) {
-                if (computeTaskLags) {
-                    throw new IllegalStateException("there are no lags");
-                }
-                return whole.kafkaStreamsStates(false);
+                return states.apply(computeTaskLags);
             }
 
             @Override
@@ -84,23 +92,7 @@ class TaskFallbackTest {
 
     @Test
     void withoutAProcessNoTaskHasAPlace() {
-        ApplicationState whole = APPLICATION.state();
-        ApplicationState empty = new ApplicationState() {
-            @Override
-            public Map<ProcessId, KafkaStreamsState> kafkaStreamsStates(boolean computeTaskLags) {
-                return Map.of();
-            }
-
-            @Override
-            public AssignmentConfigs assignmentConfigs() {
-                return whole.assignmentConfigs();
-            }
-
-            @Override
-            public Map<TaskId, TaskInfo> allTasks() {
-                return whole.allTasks();
-            }
-        };
+        ApplicationState empty = withStates(computeTaskLags -> Map.of());
         assertEquals(0, new RackwiseTaskAssignor().assign(empty).assignment().size());
     }
 
