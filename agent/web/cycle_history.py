@@ -88,10 +88,11 @@ class EndedProposal(NamedTuple):
     why: str
     racks: Mapping[int, str | None] = MappingProxyType({})
     """Broker -> its rack when the proposal was made last; empty where that is unknown."""
+    is_done: bool = False
+    """Whether its change was made."""
 
 
-DONE = "carried out"
-"""How the end of a proposal begins whose change was made."""
+IN_PLACE = "carried out: the planned replicas are in place"
 
 
 def racks_of(snapshot: Snapshot) -> Mapping[int, str | None]:
@@ -156,19 +157,20 @@ def _gone(cycle: Cycle, planned_before: Cycle | None) -> Iterator[EndedProposal]
         if one.id not in open_:
             other = same.get((one.kind, one.subject))
             why = f"replaced by {other}" if other is not None else refused.get(one.id, "there is no reason for it now")
-            why = _done(one, cycle.snapshot, planned_before) or why.removeprefix("refused: ")
-            yield EndedProposal(one, cycle.snapshot.taken_ms, why, racks)
+            done = _done(one, cycle.snapshot, planned_before)
+            why = done or why.removeprefix("refused: ")
+            yield EndedProposal(one, cycle.snapshot.taken_ms, why, racks, is_done=done is not None)
 
 
 def _done(proposal: Proposal, now: Snapshot, planned: Cycle) -> str | None:
     """How a proposal was carried out, as the look or this agent shows it; None where neither does."""
     if proposal.kind is ProposalKind.TRIGGER:
         done = any(one.done and one.proposal_id == proposal.id for one in planned.outcomes)
-        return f"{DONE}: the rebalance was requested" if done else None
+        return "carried out: the rebalance was requested" if done else None
     replicas = {state.id: state.replicas for topic in _topics(proposal, now) for state in topic.partitions}
     wanted = {one.id: one.after for one in proposal.placements}
     in_place = bool(wanted) and all(replicas.get(name) == after for name, after in wanted.items())
-    return f"{DONE}: the planned replicas are in place" if in_place else None
+    return IN_PLACE if in_place else None
 
 
 def _topics(proposal: Proposal, now: Snapshot) -> Iterator[TopicState]:

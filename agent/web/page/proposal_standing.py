@@ -18,7 +18,7 @@ from agent.values.number_format import counted, lasted
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.reassignment import PlanState, ReassignmentPlan, in_force, latest, of_plan
 from agent.values.verdict import Allow, Hold, HoldReason, Refuse, Verdict
-from agent.web.cycle_history import DONE, EndedProposal
+from agent.web.cycle_history import EndedProposal
 from config.foreign_text import json_text
 
 
@@ -71,7 +71,7 @@ def standing_of(
 
 
 def _ended(ended: EndedProposal) -> ProposalStanding:
-    if ended.why.startswith(DONE):
+    if ended.is_done:
         return ProposalStanding("carried out", _whole(ended.why), "good", "✓", is_over=True)
     return ProposalStanding("ended", _whole(ended.why), "quiet", "○", is_over=True)
 

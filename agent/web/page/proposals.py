@@ -14,7 +14,7 @@ from agent.simulate.evaluation import StageEvaluation
 from agent.values.limits import AgentMode
 from agent.values.number_format import counted, lasted, sized
 from agent.values.proposal import Proposal, ProposalKind, saved_usd_per_day
-from agent.web.cycle_history import DONE, EndedProposal
+from agent.web.cycle_history import IN_PLACE, EndedProposal
 from agent.web.page.environment import rendered
 from agent.web.page.links import proposal_link, subject_link
 from agent.web.page.page_documents import ActingRecords
@@ -144,8 +144,7 @@ def copied_cell(proposal: Proposal) -> TableCell:
 def _carried_out(done: Iterable[Proposal], acting: ActingRecords) -> list[EndedProposal]:
     """Proposals whose plan is done by the journal, with the time of its end."""
     newest = {one.id: attempts_of(acting.plans, one.id)[-1].proposal_id for one in done}
-    why = f"{DONE}: the planned replicas are in place"
-    return [EndedProposal(one, acting.view[f"plan/{newest[one.id]}"].at_ms, why) for one in done]
+    return [EndedProposal(one, acting.view[f"plan/{newest[one.id]}"].at_ms, IN_PLACE, is_done=True) for one in done]
 
 
 def ended_table(ended: Sequence[EndedProposal], now_ms: int) -> TableSource:
