@@ -135,16 +135,22 @@ def _awareness_lines(
         return ()
     causes = dict(finding.evidence).get("causes")
     of = frozenset(causes) if isinstance(causes, tuple) else frozenset()
+    needs_rack = RackBlindCause.CLIENT_RACK.value in of or _all_silent(group)
     lines: list[str] = []
     if RackBlindCause.ASSIGNOR.value in of:
         lines += assignor_lines(group, limits, racks_to_choose(snapshot))
     for plan in advice:
         of_group = plan.subject_kind == "group" and plan.subject == group.id and plan.reason in _FOR_MEMBERS
-        if of_group and RackBlindCause.CLIENT_RACK.value in of:
+        if of_group and needs_rack:
             lines += lines_of(plan)
         if any(cause.value in of and plan.reason is reason for cause, reason in _FOR_BROKERS.items()):
             lines += lines_of(plan)
     return tuple(dict.fromkeys(lines))
+
+
+def _all_silent(group: ReaderGroup) -> bool:
+    """Whether another assignor alone would bring nothing: no member sends its rack."""
+    return bool(group.members) and not group.hidden and all(member.rack.silent for member in group.members)
 
 
 SENTENCES = 10

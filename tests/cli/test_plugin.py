@@ -115,6 +115,19 @@ def test_a_directory_that_is_not_there_or_takes_no_file_is_named(here: Run, jar:
     assert_one_error(here("plugin", "jar", "-o", str(tmp_path), "-o", "elsewhere"), 2)
 
 
+def test_an_empty_directory_is_refused_and_one_with_the_name_of_a_form_is_taken(
+    here: Run, jar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = here("plugin", "jar", "-o", "")
+    assert_one_error(refused, 2)
+    assert "-o is empty" in refused.stderr
+    assert not [*tmp_path.iterdir()]
+    (tmp_path / "json").mkdir()
+    assert here("plugin", "jar", "-o", "./json", "-o", "json").json["path"] == f"json/{jar.name}"
+    assert [one.name for one in (tmp_path / "json").iterdir()] == [jar.name]
+
+
 def test_a_write_that_is_cut_off_leaves_what_was_there(
     here: Run, jar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

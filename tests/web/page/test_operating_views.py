@@ -225,6 +225,12 @@ def test_an_answer_about_a_group_that_brokers_assign_has_a_column_with_the_plug_
     [
         ("remove-rack=none", "No answer: there is no rack"),
         ("add-broker=x", "add-broker x cannot be read: it is not ID=RACK"),
+        (
+            "remove-rack=eu-1c&remove-brokr=2",
+            "No answer: remove-brokr: there is no such change Did you mean remove-broker?",
+        ),
+        ("remove-brokr=2", "Changes: add-member, remove-member, strategy, standbys,"),
+        ("%1b[2J=2", "No answer: \\x1b[2J: there is no such change"),
         ("remove-broker=1;drop", "cannot be read"),
         ("add-member=%3Cscript%3Ealert(1)%3C/script%3E%3Deu-1a", "No answer:"),
     ],
