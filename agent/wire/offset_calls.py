@@ -112,7 +112,10 @@ def _committed(row: Any) -> Offsets:
 
 
 def _ask_start(connection: BrokerConnection, groups: Sequence[str], until: Deadline) -> list[GroupRow[Offsets]]:
-    """All records before the start offset of a share partition are read and acknowledged (KIP-932)."""
+    """All records before the start offset of a share partition are read and acknowledged (KIP-932).
+
+    Brokers write it with the acknowledgement that comes after it.
+    """
     version = connection.version(DESCRIBE_SHARE_GROUP_OFFSETS, oldest=0, newest=0)
     group = DESCRIBE_SHARE_GROUP_OFFSETS.request.ShareGroup
     message = DESCRIBE_SHARE_GROUP_OFFSETS.request(groups=[group(group_id=name, topics=None) for name in groups])
