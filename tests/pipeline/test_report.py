@@ -104,7 +104,9 @@ def test_hours_that_looks_cover_are_counted_and_thin_ones_in_between_told(spark:
     found = summaries.coverage(traffic)
     last = BEGIN_MS + 3 * HOUR_MS
     none = [("gaps", BEGIN_MS, BEGIN_MS, 0, 0.0, 0, 3_600.0)]
-    assertDataFrameEqual(found, expected(spark, tuple_of, found.schema, (C, BEGIN_MS, last, 4, 6300.0, 1, 1_800.0), *none))
+    assertDataFrameEqual(
+        found, expected(spark, tuple_of, found.schema, (C, BEGIN_MS, last, 4, 6300.0, 1, 1_800.0), *none)
+    )
 
 
 def test_locality_adds_up_bytes_only_where_both_are_known_and_takes_the_least_local_groups(spark: SparkSession):
