@@ -29,7 +29,7 @@ from pipeline.tables import TableStore, Where, named
 from pipeline.transforms.look_rows import day_of
 from pipeline.transforms.looks import look_rows, silver_table
 from pipeline.transforms.prices import PriceRow, ProducerRow, price_table, producer_table
-from pipeline.transforms.spans import CONTEXT_MS, hour_of, touched_hours
+from pipeline.transforms.spans import CONTEXT_MS, GAP_MS, hour_of, touched_hours
 from pipeline.transforms.spans import day_of as day_named
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def _touched_hours(work: RefreshWork, touched: list[LookKey] | None) -> list[Clu
     elif touched:
         first, last = min(one.taken_ms for one in touched), max(one.taken_ms for one in touched)
         ids = local_relation(work.spark, ((one.cluster, one.look) for one in touched), silver.LOOK_IDS)
-        rows = touched_hours(between(looks, first - CONTEXT_MS, last + CONTEXT_MS), ids)
+        rows = touched_hours(between(looks, first - CONTEXT_MS - GAP_MS, last + CONTEXT_MS + GAP_MS), ids)
     else:
         return []
     return sorted(ClusterHour(*row) for row in rows.collect())

@@ -36,6 +36,8 @@ _INGEST_EVERY = "15s"
 _HISTORIES_EVERY = "1m"
 _PATIENCE = "1m"
 """When the demo is killed and its brokers are gone, ingest ends by itself after this long."""
+_BALANCE = "beside its counters"
+"""In the notes of the report that compare the ledger with counters."""
 _STILL_S = 150.0
 """So long a command may show no progress: no output, no file, no time of the processor."""
 _CPU_STEP_S = 5.0
@@ -112,6 +114,7 @@ class SparkPipeline:
         self.error: RackwiseError | None = None
         """What went wrong; None while nothing did."""
         self._first = ""
+        self._balance: tuple[str, ...] = ()
         self._shown_lines = 0
 
     @property
@@ -129,6 +132,7 @@ class SparkPipeline:
             "",
             "What the report says first",
             f"  {self._first}",
+            *(f"  {line}" for line in self._balance),
             f"  the report   {(where.report / 'report.html').absolute()}",
             f"  the tables   {where.tables.absolute()}  ({counts}; docs/tables.md says what is in them)",
             f"  again        rackwise spark report --tables {where.tables} --out {where.report}",
@@ -183,6 +187,8 @@ class SparkPipeline:
         _end(self._ingest)
         lines = self._finished("report", "--out", str(self._where.report))
         self._first = lines[0] if lines else ""
+        notes = _lines(self._where.report / "report.md")
+        self._balance = tuple(line.lstrip("- ").replace("\\", "") for line in notes if _BALANCE in line)
 
     def _weighted(self) -> list[Proposal]:
         """Proposals of the last cycle that name bytes per second by the pipeline's weights."""
