@@ -34,3 +34,10 @@ class SparkSettings(BaseModel):
     """An hour is closed this long after its end, by the newest event's time; later events are kept and marked late."""
     patience_ms: Annotated[Millis, at_least("0s")] = Field(default=300_000, alias="patience")
     """How long ingest retries while no broker answers, before it ends with exit code 5."""
+    stalled_after_ms: Annotated[Millis, at_least("1s")] = Field(default=900_000, alias="stalled_after")
+    """A stream of ingest is stalled when a batch is not written so long after its begin; telemetry also when there was
+    no batch for so long."""
+    metrics_bind: Text = "127.0.0.1"
+    """Address on which ingest serves /metrics."""
+    metrics_port: Annotated[Annotated[int, Field(ge=0, le=65_535)] | None, NoneWord] = None
+    """Port on which ingest serves /metrics, without sign-in; 0 takes a free one, which is logged; none: no metrics."""

@@ -6,7 +6,7 @@ Nothing here is slow to import: the command line reads it for ``--help``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -98,7 +98,9 @@ def settings(
 
 
 @contextmanager
-def job(name: str, loaded: LoadedSettings, conf: Mapping[str, str] | None = None) -> Iterator[SparkCommand]:
+def job(
+    name: str, loaded: LoadedSettings, conf: Mapping[str, str] | None = None, say: Callable[[str], None] = say
+) -> Iterator[SparkCommand]:
     """The session and the tables that the settings name; the session ends with the block.
 
     ``conf`` is this command's Spark configuration; settings win over it. Raises NeedsSpark, ToolError, RackwiseError.
@@ -120,6 +122,11 @@ def job(name: str, loaded: LoadedSettings, conf: Mapping[str, str] | None = None
         yield SparkCommand(loaded.settings, spark, TableStore(spark, wanted.tables, wanted.format))
     finally:
         spark.stop()
+
+
+def checkpoints(job: SparkCommand) -> str:
+    """Folder of ingest's checkpoints."""
+    return (job.settings.spark.checkpoints or f"{job.tables.root}/_checkpoints").rstrip("/")
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -34,6 +34,7 @@ Where = Mapping[str, Iterable[str | int]]
 """Column -> values: rows that have one of the values in every column."""
 
 _MARK = "_rackwise.json"
+_DAY = re.compile(r"/day=(\d{4}-\d{2}-\d{2})/")
 _PLAIN = re.compile(r"[A-Za-z0-9._:-]*")
 
 
@@ -83,6 +84,13 @@ class TableStore:
             ),
             *(F.col(f"`{name}`") for name in more),
         )
+
+    def days(self, table: TableSpec) -> tuple[str, ...]:
+        """The days that a table partitioned by ``day`` has files of, sorted; from the list of files alone."""
+        if not self.exists(table):
+            return ()
+        files = self._layout.read(self.path(table), table).inputFiles()
+        return tuple(sorted({found[1] for file in files if (found := _DAY.search(file))}))
 
     def append(self, table: TableSpec, rows: DataFrame, batch: WriterBatch) -> None:
         """Add the rows, unless this batch was added before. Columns that are not written out are added to the table."""

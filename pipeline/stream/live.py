@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from pyspark.sql import DataFrame
 
@@ -61,8 +61,11 @@ class LiveRefresh:
         self._pending.settle()
         self._give_away()
 
-    def on_telemetry(self, rows: DataFrame) -> None:
-        """Compute again the silver and gold of the looks of these rows of bronze.telemetry."""
+    def on_telemetry(self, rows: DataFrame) -> Mapping[str, int | None]:
+        """Compute again the silver and gold of the looks of these rows of bronze.telemetry.
+
+        The tables that were written: rows of each, None where they were not counted.
+        """
         looks = [LookKey(*row) for row in rows.select("cluster", "look", "taken_ms").distinct().collect()]
         histories = time.monotonic() - self._histories_at >= self._histories_every_s
         done = refresh(
@@ -88,6 +91,7 @@ class LiveRefresh:
                 self._say(f"gold: {message}")
         if histories or not self._has_published:
             self._give_away()
+        return done.rows
 
     def _give_away(self) -> None:
         """A failure to publish is reported and publishing tried again the next time; the tables are written anyway."""
