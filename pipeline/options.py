@@ -108,13 +108,15 @@ def job(
     from pipeline.session import need_spark, spark_session  # noqa: PLC0415 an optional extra
 
     need_spark()
+    from pipeline.delta_tables import keeping  # noqa: PLC0415 as above
     from pipeline.tables import TableStore  # noqa: PLC0415 as above
 
     wanted = loaded.settings.spark
+    kept = keeping(wanted.time_travel_ms) if wanted.format == "delta" else {}
     spark = spark_session(
         name,
         master=wanted.master,
-        conf={**(conf or {}), **wanted.conf},
+        conf={**kept, **(conf or {}), **wanted.conf},
         format=wanted.format,
         on_progress=say,
     )

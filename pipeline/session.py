@@ -15,10 +15,10 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent.errors import ConfigError, RackwiseError
-from config.secrets import secrets_in
+from pipeline.spark_java import start_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,8 +41,10 @@ _DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Every batch leaves a file or two in each table; opening thousands of them would soon take longer than reading.
     "spark.databricks.delta.autoCompact.enabled": "true",
-    # Every batch replaces the current hour: a week of replaced files, Delta's default, would be most of the disk.
+    # Every batch replaces the current hour: a week of replaced files, Delta's default, would be most of the disk. And
+    # each change lists the log's folder on a disk: that of a month, its default, would soon take longer than a batch.
     "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration": "interval 1 day",
+    "spark.databricks.delta.properties.defaults.logRetentionDuration": "interval 1 day",
 }
 _JAVA_OPTIONS = "-Xss4m -XX:+UseSerialGC -Dlog4j2.configurationFile={log}"
 _FIRST_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
@@ -130,7 +132,8 @@ def spark_session(
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        _start_java(settings)
+        if not is_submitted():
+            start_java(settings)
         return builder.getOrCreate()
     except (PySparkException, RuntimeError) as error:
         raise RackwiseError(
@@ -138,20 +141,6 @@ def spark_session(
             why=str(error).splitlines()[0],
             todo="Check that Java is 17 or 21 (java -version, JAVA_HOME); see Spark's output above.",
         ) from error
-
-
-def _start_java(settings: Mapping[str, str]) -> None:
-    """Start Java with what is no secret, where something is: what pyspark starts it with shows in process lists.
-
-    The rest comes with the session, over a connection of this process's own.
-    """
-    from pyspark import SparkConf, SparkContext, java_gateway  # noqa: PLC0415 an optional extra
-
-    public = [(name, value) for name, value in settings.items() if next(secrets_in(name, value), None) is None]
-    if len(public) < len(settings) and SparkContext._gateway is None:  # noqa: SLF001 pyspark has no other door
-        launch: Callable[[SparkConf], Any] = java_gateway.launch_gateway
-        gateway = launch(SparkConf(loadDefaults=False).setAll(public))
-        SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 as above
 
 
 def settings_of(

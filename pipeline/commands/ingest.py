@@ -134,12 +134,14 @@ def _run(job: SparkCommand, task: _Task, stop: StopSignal) -> int:
         on_batch=_reported(task.progress),
     )
     of = BRONZE if live is None else (*BRONZE, *SILVER, *GOLD)
+    kept = spark.retention
+    retention = {"bronze": kept.bronze_ms, "silver": kept.silver_ms, "gold": kept.gold_ms}
     runner = StreamRunner(
         made,
         expected_cluster=settings.cluster.id,
         patience_ms=spark.patience_ms,
         say=_say,
-        vacuum=TableVacuum(job.tables, of, _say),
+        vacuum=TableVacuum(job.tables, of, _say, retention=retention),
         on_lag=task.progress.set_lag if spark.metrics_port is not None else None,
     )
     with _metrics(settings, task.progress):
