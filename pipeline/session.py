@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.errors import ConfigError, RackwiseError
+from pipeline import held_rows
 from pipeline.spark_java import start_java
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ _ALWAYS = {
     # A stopped query ends between two tasks; nothing half-written counts, so there is nothing to wait for.
     "spark.sql.streaming.stopTimeout": "30s",
     "spark.sql.streaming.numRecentProgressUpdates": "8",
+    # Rows that a refresh held go once nothing refers to them, which Java finds out when it collects garbage.
+    "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
+    "spark.cleaner.periodicGC.interval": "5min",
 }
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -128,6 +132,8 @@ def spark_session(
     from pyspark.sql import SparkSession  # noqa: PLC0415 as above
 
     settings = settings_of(master, dict(conf), format, on_progress)
+    if is_here(settings.get("spark.master")):
+        settings.setdefault(held_rows.SETTING, held_rows.temporary_folder())
     builder = SparkSession.builder.appName(f"rackwise {name}")
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -156,7 +162,7 @@ def settings_of(
     submitted = is_submitted()
     if not submitted or master is not None:
         settings["spark.master"] = master or conf.get("spark.master", DEFAULT_MASTER)
-    if _is_here(settings.get("spark.master")):
+    if is_here(settings.get("spark.master")):
         settings |= _local(settings["spark.master"], conf, on_progress)
     return settings | dict(conf)
 
@@ -166,7 +172,7 @@ def small_batches(master: str | None) -> dict[str, str]:
 
     Java keeps its second compiler: what makes the plans of batch after batch is as hot as code can be.
     """
-    return dict(_SMALL_BATCHES) if _is_here(master) else {}
+    return dict(_SMALL_BATCHES) if is_here(master) else {}
 
 
 @contextmanager
@@ -195,20 +201,16 @@ def sized(spark: SparkSession, rows: int) -> AbstractContextManager[None]:
 
 def short_job(master: str | None) -> dict[str, str]:
     """What to set for a job of some minutes on this machine, most of which is Java's start; nothing elsewhere."""
-    return {"spark.driver.extraJavaOptions": f"{_java_options()} {_FIRST_COMPILER}"} if _is_here(master) else {}
+    return {"spark.driver.extraJavaOptions": f"{_java_options()} {_FIRST_COMPILER}"} if is_here(master) else {}
 
 
-def _is_here(master: str | None) -> bool:
+def is_here(master: str | None) -> bool:
+    """Whether Spark runs on this machine and is started by this process."""
     return not is_submitted() and LOCAL.fullmatch(master or DEFAULT_MASTER) is not None
 
 
 def _java_options() -> str:
     return _JAVA_OPTIONS.format(log=Path(__file__).with_name("log4j2.properties").as_uri())
-
-
-def is_one_process(spark: SparkSession) -> bool:
-    """Whether driver and executor are one: then what an executor holds is there as long as the driver."""
-    return re.fullmatch(r"local(\[.*\])?", spark.sparkContext.master or "") is not None
 
 
 def is_submitted() -> bool:

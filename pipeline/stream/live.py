@@ -24,7 +24,6 @@ from pipeline.files import HadoopFiles
 from pipeline.jobs.incremental import IncrementalSums
 from pipeline.jobs.refresh import LookKey, RefreshSettings, catch_up, refresh
 from pipeline.jobs.work import ClusterHour
-from pipeline.session import is_one_process
 from pipeline.tables import TableStore
 
 
@@ -47,8 +46,7 @@ class LiveRefresh:
         self._pending = PendingHours(HadoopFiles(tables.spark), f"{tables.root}/_owed")
         self._histories_every_s = histories_every_ms / 1_000
         self._histories_at = time.monotonic()
-        # What a lost executor held cannot be made again.
-        self._incremental = IncrementalSums() if is_one_process(tables.spark) else None
+        self._incremental = IncrementalSums()
         self._reported: set[str] = set()
         self._publish = publish
         self._has_published = False
