@@ -29,7 +29,7 @@ def _plugin() -> None:
 @plugin_app.command()
 def jar(
     output: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Option(
             "--output",
             "-o",
@@ -69,10 +69,15 @@ def _show(document: PluginJar, *, asked: bool) -> None:
         emit_command(line)
 
 
-def _meant(given: Sequence[Path]) -> tuple[Path | None, OutputFormat | None]:
-    """The directory and the form among the values of ``-o``. Raises BadInput where there are two of a kind."""
-    forms = [OutputFormat(str(one)) for one in given if str(one) in _FORMS]
-    directories = [one for one in given if str(one) not in _FORMS]
+def _meant(given: Sequence[str]) -> tuple[Path | None, OutputFormat | None]:
+    """The directory and the form among the values of ``-o``; ``./json`` is a directory.
+
+    Raises BadInput where there are two of a kind, and for an empty one.
+    """
+    if "" in given:
+        raise BadInput("-o is empty", todo="Name a directory, for example: -o .")
+    forms = [OutputFormat(one) for one in given if one in _FORMS]
+    directories = [Path(one) for one in given if one not in _FORMS]
     if len(forms) > 1 or len(directories) > 1:
         raise BadInput("-o takes one directory and one form", todo="Leave out the others.")
     return next(iter(directories), None), next(iter(forms), None)

@@ -53,7 +53,7 @@ def known_racks(context: DoctorContext) -> CheckCoverage:
     return CheckCoverage(
         "",
         unseen,
-        "" if context.groups or unseen else "no member was seen",
+        "" if context.groups or unseen else "the racks of all brokers are known, and no member was seen",
         who=(*(f"broker {b}" for b in brokers), *groups),
     )
 

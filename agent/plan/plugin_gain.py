@@ -20,17 +20,32 @@ from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.number_format import counted, listed, usd
 from agent.values.plan import NotPredicted, PredictedAssignment
-from agent.values.snapshot import ConsumerGroup, Group, GroupKind, Snapshot, runs_plugin
+from agent.values.snapshot import ConsumerGroup, Group, GroupKind, Member, Snapshot, runs_plugin
 from assignors.optimal import optimal_consumer
 from assignors.problem import BadProblem, ConsumerResult, TopicPartition
 
-NO_FETCHING = "cannot help: no follower fetching (replica.selector.class)"
-UNKNOWN_FETCHING = "unknown: it is not known whether reads go to the nearest replica (replica.selector.class)"
-NO_CLIENT_RACK = "cannot help: no member sends client.rack"
-OTHER_RACKS = "cannot help: no client.rack is the broker.rack of a broker"
-MIXED_RACKS = "unknown: locators know racks of members or brokers that Kafka does not"
-NOT_DESCRIBED = "unknown: not all partitions of its topics are described"
-NOTHING_TO_GAIN = "nothing to gain: every rack has a replica"
+
+class PluginGain(NamedTuple):
+    """What the plug-in would bring, or why it brings nothing, or why that is unknown."""
+
+    text: str
+    is_known: bool = True
+
+    @property
+    def sentence(self) -> str:
+        """For operators; one that is unknown begins with that word."""
+        return self.text if self.is_known else f"unknown: {self.text}"
+
+
+NO_FETCHING = PluginGain("cannot help: no follower fetching (replica.selector.class)")
+UNKNOWN_FETCHING = PluginGain(
+    "it is not known whether reads go to the nearest replica (replica.selector.class)", is_known=False
+)
+NO_CLIENT_RACK = PluginGain("cannot help: no member sends client.rack")
+OTHER_RACKS = PluginGain("cannot help: no client.rack is the broker.rack of a broker")
+MIXED_RACKS = PluginGain("locators know racks of members or brokers that Kafka does not", is_known=False)
+NOTHING_TO_GAIN = PluginGain("nothing to gain: every rack has a replica")
+LOCAL_ANYHOW = PluginGain("nothing to gain: every rack of its members has a replica of all that it reads")
 
 
 class PluginQuestion(NamedTuple):
@@ -67,9 +82,14 @@ def plugin_question(  # noqa: PLR0917 (a group, what is known of it, and the wor
 
 
 def plugin_sentence(of: PluginQuestion) -> str:
-    """What it would bring, or why it brings nothing, or why that is unknown."""
-    sentence = _no_help(of) or _gained(of)
+    """What `gain_with_plugin` answers, for a row of a table; of a group that runs the plug-in it says so first."""
+    sentence = gain_with_plugin(of).sentence
     return f"runs the plug-in; {sentence}" if runs_plugin(of.group) else sentence
+
+
+def gain_with_plugin(of: PluginQuestion) -> PluginGain:
+    """What the plug-in would bring this group."""
+    return _no_help(of) or _gained(of)
 
 
 def merged_gains(gains: Iterable[tuple[str, str]]) -> list[str]:
@@ -86,7 +106,7 @@ def merged_gains(gains: Iterable[tuple[str, str]]) -> list[str]:
 def plugin_answer(of: PluginQuestion) -> PluginAnswer | None:
     """None where it cannot help, and where its answer is unknown: the sentence has the reason."""
     locality = _locality(of)
-    given = None if _no_help(of) not in (None, NOTHING_TO_GAIN) else _given(of)
+    given = None if _no_help(of) not in (None, NOTHING_TO_GAIN, LOCAL_ANYHOW) else _given(of)
     if locality is None or not isinstance(given, PredictedAssignment):
         return None
     return PluginAnswer(given, _cost(of, given, locality))
@@ -96,7 +116,7 @@ def _locality(of: PluginQuestion) -> GroupLocality | None:
     return None if of.assessment is None or of.assessment.why_not is not None else of.assessment.locality
 
 
-def _no_help(of: PluginQuestion) -> str | None:
+def _no_help(of: PluginQuestion) -> PluginGain | None:
     """Why there is nothing to count; None where there is something."""
     selector, members = of.snapshot.selector_is_rack_aware, of.group.members
     if selector is not True:
@@ -106,17 +126,25 @@ def _no_help(of: PluginQuestion) -> str | None:
     locality = _locality(of)
     if locality is None:
         why_not = None if of.assessment is None else of.assessment.why_not
-        return f"unknown: {'it was not assessed' if why_not is None else why_not.value}"
+        return PluginGain("it was not assessed" if why_not is None else why_not.value, is_known=False)
     served = locality.bits.selector_is_rack_aware
     if served is not True:
         return MIXED_RACKS if served is None else OTHER_RACKS
     if locality.blurred:
-        return _unknown_replicas(of, locality)
-    readers = {locality.bits.reader(member.rack) for member in members}
-    everywhere = all(
-        bit and mask & bit for bit in readers for masks in locality.masks.values() for mask, _ in masks.kafka_histogram
-    )
-    return NOTHING_TO_GAIN if everywhere else None
+        return PluginGain(_unknown_replicas(of, locality), is_known=False)
+    return _local_anyhow(members, locality)
+
+
+def _local_anyhow(members: Iterable[Member], locality: GroupLocality) -> PluginGain | None:
+    """Whether no assignment can cross racks, whatever member or whichever of these reads what."""
+    masks = [mask for one in locality.masks.values() for mask, _ in one.kafka_histogram]
+
+    def have(bits: Iterable[int]) -> bool:
+        return all(bit and mask & bit for bit in bits for mask in masks)
+
+    if have(bit for bit in locality.bits.broker_bits.values() if bit != UNKNOWN):
+        return NOTHING_TO_GAIN
+    return LOCAL_ANYHOW if have({locality.bits.reader(member.rack) for member in members}) else None
 
 
 def _unknown_replicas(of: PluginQuestion, locality: GroupLocality) -> str:
@@ -128,16 +156,16 @@ def _unknown_replicas(of: PluginQuestion, locality: GroupLocality) -> str:
         if locality.bits.broker_bits.get(broker, UNKNOWN) == UNKNOWN
     }
     if not brokers:
-        return NOT_DESCRIBED
+        return "not all partitions of its topics are described"
     rack, is_not = ("rack", "is not") if len(brokers) == 1 else ("racks", "are not")
-    return f"unknown: the {rack} of {named('broker', sorted(brokers))} {is_not} known"
+    return f"the {rack} of {named('broker', sorted(brokers))} {is_not} known"
 
 
-def _gained(of: PluginQuestion) -> str:
+def _gained(of: PluginQuestion) -> PluginGain:
     locality, given = _locality(of), _given(of)
     if locality is None or not isinstance(given, PredictedAssignment):
         why = given.value if isinstance(given, NotPredicted) else "it was not assessed"
-        return f"unknown: {why}"
+        return PluginGain(why, is_known=False)
     reads = current_reads(of.group, locality) if of.own is None else given_reads(of.group, locality, of.own)
     before = count_reads(reads, locality.masks)[1]
     after = count_reads(given_reads(of.group, locality, given), locality.masks)[1]
@@ -145,18 +173,22 @@ def _gained(of: PluginQuestion) -> str:
         return _nothing(of, before, after)
     when = "its next assignment has" if runs_plugin(of.group) else "with the plug-in"
     share = f"{when} {_local(after)} local instead of {_local(before)}"
-    return f"{share}{_saved(of, given, locality)}{_not_counted(of, after)}"
+    return PluginGain(f"{share}{_saved(of, given, locality)}{_not_counted(of, after)}")
 
 
 def _local(reads: LocalityCounts) -> str:
     return f"{reads.local:,} of {reads.total:,}"
 
 
-def _nothing(of: PluginQuestion, before: LocalityCounts, after: LocalityCounts) -> str:
+def _nothing(of: PluginQuestion, before: LocalityCounts, after: LocalityCounts) -> PluginGain:
     """Unknown reads may hide a gain."""
     if unknown := max(before.unknown, after.unknown):
-        text = f"unknown: no gain is known, and {counted(unknown, 'read')} of {before.total:,} may be local or not"
-        return text + _why_unknown(of)
+        text = f"no gain is known, and {counted(unknown, 'read')} of {before.total:,} may be local or not"
+        return PluginGain(text + _why_unknown(of), is_known=False)
+    return PluginGain(_known_nothing(of, before))
+
+
+def _known_nothing(of: PluginQuestion, before: LocalityCounts) -> str:
     if runs_plugin(of.group):
         return f"{_local(before)} local"
     if of.own is not None:

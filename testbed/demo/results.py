@@ -95,8 +95,8 @@ def summary(read: DemoProposals, topic: str, last: Cycle) -> tuple[str, ...]:
         *(f"  {line}" for line in share_lines(found_shares)),
         *(f"  {line}" for line in money_lines(found_shares, last.limits)),
         "",
-        "What to do first (replicas in separate racks, then what saves most dollars a day)",
-        *(f"  {number}. {sentence}" for number, sentence in enumerate(_first_steps(last), 1)),
+        "The largest proposal of each kind (replicas that share a rack first, then by dollars saved a day)",
+        *(f"  {number}. {sentence}" for number, sentence in enumerate(_of_each_kind(last), 1)),
         "",
         "Next steps",
         "  rackwise cluster up && rackwise doctor -b HOST:PORT   the same checks, on a cluster that keeps running",
@@ -141,7 +141,7 @@ def _percent(part: float, total: float) -> str:
     return f"{100 * part / total:.0f} %"
 
 
-def _first_steps(last: Cycle) -> list[str]:
+def _of_each_kind(last: Cycle) -> list[str]:
     """One proposal of each kind: placement, which is for safety, then what saves most."""
     costs = costs_of(last.snapshot)
 

@@ -1,5 +1,7 @@
 """What readers of the page cost a running agent: 50 open tabs in CPU, 20 that reload in the length of its cycles.
 
+Before that, the first paint of the overview in a browser that has just been started.
+
 A tab listens to events and fetches its page anew after each look, as the script of the page does. The agent is a
 process of its own, in a dry run beside three brokers; its CPU is the kernel's count, so that other work on the machine
 counts little. A client comes from an address of its own.
@@ -23,6 +25,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.agent_process import Running, wait_for
+from tests.browser.browser import chromium
 
 TABS, RELOADERS = 50, 20
 TOPICS, PARTITIONS = 40, 12
@@ -30,6 +33,8 @@ RELOAD_EVERY_S = 5.0
 PHASE_S = 60.0
 _PATHS = ("/", "/racks", "/findings", "/proposals", "/groups")
 _ROUNDS = 3
+_BROWSERS = 5
+_MOST_PAINT_S = 1.0
 _MOST_SHARE, _MOST_SLOWER = 0.05, 1.05
 
 
@@ -102,6 +107,15 @@ def cpu_share(agent: Running, address: str, people: int) -> float:
     return (after.user + after.system - before.user - before.system) / PHASE_S
 
 
+def first_paint_s(address: str) -> float:
+    """Seconds from the request to the first content on the screen, in a new browser with an empty cache."""
+    with chromium() as browser:
+        page = browser.new_page()
+        page.goto(f"http://{address}/", wait_until="load")
+        painted = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+        return float(page.wait_for_function(painted).json_value()) / 1_000
+
+
 def cycle_ms(agent: Running, address: str, people: int) -> list[float]:
     """The lengths of the cycles while so many people reload."""
     first = len(agent.events("cycle"))
@@ -127,9 +141,14 @@ def main() -> None:
             made.result(60)
         agent, address = started(cluster, Path(name), "10s")
         try:
+            paints = [first_paint_s(address) for _ in range(_BROWSERS)]
             alone, watched = cpu_share(agent, address, 0), cpu_share(agent, address, TABS)
         finally:
             agent.end(signal.SIGTERM)
+        line(
+            f"first paint, s (median of {_BROWSERS} new browsers)", median(paints),
+            goal="<= 1", worst=max(paints), ok=median(paints) <= _MOST_PAINT_S,
+        )  # fmt: skip
         line("an agent alone, share of a core", round(alone, 4))
         more = round(watched - alone, 4)
         line(f"{TABS} open tabs, share of a core", more, goal="<= 0.05", ok=more <= _MOST_SHARE)

@@ -53,13 +53,19 @@ def test_the_line_for_brokers_can_be_copied_and_the_same_jar_is_left_alone(
 ) -> None:
     first = here("plugin", "jar", "-o", str(tmp_path), "-o", "table")
     written = tmp_path / "rackwise-kafka.jar"
-    before = written.stat()
+    before = _state(written)
     again = here("plugin", "jar", "-o", "table", "-o", str(tmp_path))
     assert f"> {LINE}\n" in first.stdout
     assert hashlib.sha256(jar.read_bytes()).hexdigest() in first.stdout
-    assert (again.exit_code, written.stat()) == (0, before)
+    assert (again.exit_code, _state(written)) == (0, before)
     assert "is written" in " ".join(first.stdout.split())
     assert "has this jar already" in " ".join(again.stdout.split())
+
+
+def _state(file: Path) -> tuple[int, int, int, int]:
+    """All that a write would change; reading changes the time of access alone."""
+    now = file.stat()
+    return now.st_ino, now.st_mode, now.st_mtime_ns, now.st_ctime_ns
 
 
 @pytest.mark.parametrize("form", ["json", "jsonl", "yaml"])
@@ -113,6 +119,19 @@ def test_a_directory_that_is_not_there_or_takes_no_file_is_named(here: Run, jar:
         assert_one_error(done, 2)
         assert str(place) in done.stderr
     assert_one_error(here("plugin", "jar", "-o", str(tmp_path), "-o", "elsewhere"), 2)
+
+
+def test_an_empty_directory_is_refused_and_one_with_the_name_of_a_form_is_taken(
+    here: Run, jar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = here("plugin", "jar", "-o", "")
+    assert_one_error(refused, 2)
+    assert "-o is empty" in refused.stderr
+    assert not [*tmp_path.iterdir()]
+    (tmp_path / "json").mkdir()
+    assert here("plugin", "jar", "-o", "./json", "-o", "json").json["path"] == f"json/{jar.name}"
+    assert [one.name for one in (tmp_path / "json").iterdir()] == [jar.name]
 
 
 def test_a_write_that_is_cut_off_leaves_what_was_there(

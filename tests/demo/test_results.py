@@ -57,7 +57,7 @@ def test_what_to_do_first_is_safety_then_what_may_save_most() -> None:
     before = second_look(look, memory, limits).before
     cycle = run_cycle(CycleStages(limits), lambda: look, look, before, number=1, name="l-1", planning=True)
     told = summary(DemoProposals(0, ()), "rackwise.proposals", cycle)
-    at = told.index("What to do first (replicas in separate racks, then what saves most dollars a day)")
+    at = told.index("The largest proposal of each kind (replicas that share a rack first, then by dollars saved a day)")
     first, second, third = told[at + 1 : at + 4]
     assert first.startswith("  1. Move 1 of 2 replicas of crowded")
     assert second.startswith("  2. Set client.rack for 1 client of exports"), "up to $1.73 a day"

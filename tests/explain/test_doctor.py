@@ -156,6 +156,19 @@ def test_each_cause_has_its_own_fix_and_names_all_groups_that_share_it() -> None
     assert check.line is None, "no single line mends all of it"
 
 
+def test_another_protocol_without_client_rack_is_no_fix() -> None:
+    topics = an_observation(a=(1,), b=(2,), c=(3,)).topic("orders", (1, 2), (2, 3), (3, 1)).selector(SELECTOR)
+    topics.kip848("silent", consumer("m1", None, "orders-1"), consumer("m2", None, "orders-0 orders-2"))
+    topics.kip848("sends", consumer("m1", "a", "orders-1"), consumer("m2", "b", "orders-0 orders-2"))
+    fixes = [
+        fix for check in checks_of(topics).values() for fix in check.fixes if "group.protocol=classic" in fix.lines
+    ]
+    assert {fix.who: fix.lines for fix in fixes} == {
+        ("group silent",): ("group.protocol=classic", "client.rack=<a|b|c>"),
+        ("group sends",): ("group.protocol=classic",),
+    }
+
+
 def test_a_streams_group_of_the_broker_needs_both_lines() -> None:
     topics = an_observation(a=(1,), b=(2,), c=(3,)).topic("orders", (1, 2), (2, 3), (3, 1))
     topics.kip1071(
@@ -311,7 +324,10 @@ def test_a_check_keeps_its_name_whatever_its_state() -> None:
     checks = checks_of(an_observation(a=(1,), b=(2,)).topic("t", (1, 2)))
     known = checks["racks are known"]
     assert (known.state, known.name) == (CheckState.NOTHING, "racks are known")
-    assert known.sentences == ("no member was seen", "brokers: 2 by broker.rack")
+    assert known.sentences == (
+        "the racks of all brokers are known, and no member was seen",
+        "brokers: 2 by broker.rack",
+    )
     spelled = checks["racks have one spelling"]
     assert (spelled.state, spelled.name) == (CheckState.NOTHING, "racks have one spelling")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, NotRequired
@@ -74,14 +75,15 @@ def no_look_yet() -> ApiProblem:
 
 
 def only_known_parameters(request: Request) -> None:
-    """Raises the problem of query parameters that the route does not have: one that is ignored changes the answer."""
+    """Raises the problem of parameters that the route lacks, or takes once: one that is ignored changes the answer."""
     if not request.query_params:
         return
     operation = request.app.openapi()["paths"].get(request.scope["route"].path_format, {})
     parameters = operation.get(request.method.lower(), {}).get("parameters", ())
-    known = [one["name"] for one in parameters if one["in"] == "query"]
+    known = {one["name"]: one["schema"] for one in parameters if one["in"] == "query"}
     unknown = [name for name in request.query_params if name not in known]
     if not unknown:
+        _only_once(request, known)
         return
     named = ", ".join(safe_text(name, _MOST_NAME) or "a parameter without a name" for name in unknown[:_MOST_UNKNOWN])
     all_there_are = f"It has: {', '.join(known)}." if known else "It has no parameters."
@@ -90,6 +92,18 @@ def only_known_parameters(request: Request) -> None:
         f"{named}: this route has no such parameter",
         todo=f"{did_you_mean(unknown[0][:_MOST_NAME], known)}{all_there_are}",
     )
+
+
+def _only_once(request: Request, known: Mapping[str, Any]) -> None:
+    """Raises the problem of a parameter of one value that is there twice."""
+    counts = Counter(name for name, _ in request.query_params.multi_items())
+    for name, count in counts.items():
+        if count > 1 and not _takes_many(known[name]):
+            raise ApiProblem(422, f"{name}: it has one value, and {count} are asked for", todo=f"Keep one {name}.")
+
+
+def _takes_many(schema: Mapping[str, Any]) -> bool:
+    return "array" in {one.get("type") for one in (schema, *schema.get("anyOf", ()))}
 
 
 def of_error(error: RackwiseError) -> ApiProblem:

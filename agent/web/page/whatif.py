@@ -10,20 +10,24 @@ from starlette.responses import Response
 
 from agent.errors import BadInput
 from agent.money.traffic import bytes_words, usd_words
+from agent.plan.new_partitions import did_you_mean
 from agent.simulate.change_texts import QUESTIONS, ChangeQuestion, changes_of
 from agent.values.number_format import counted, sized
-from agent.values.snapshot import OtherGroup
+from agent.values.snapshot import OtherGroup, StreamsGroup
 from agent.web.page.environment import rendered
 from agent.web.page.links import group_link, subject_link, subject_words
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, severity_cell
 from agent.web.what_if_answers import MOST_CHANGES, WhatIfAnswer
+from config.foreign_text import safe_text
 
 COLUMNS = ("now", "own_assignor", "plugin", "optimum")
 _TITLES = {
     "now": "Now", "own_assignor": "Its own assignor then", "plugin": "With the plug-in then", "optimum": "Optimum then",
 }  # fmt: skip
 _LONGEST = 500
+_OF_PAGE = ("format", "table", "view", "told")
+"""Fields of the query that any page may have."""
 _SUGGESTED = 200
 """Groups, topics and brokers that the form suggests."""
 
@@ -39,7 +43,7 @@ class AskedQuestion(NamedTuple):
 def whatif_view(asked: PageRequest) -> Response:
     """The form, and the answer where something is asked."""
     texts = texts_of(asked)
-    answer = None if not any(texts.values()) else _answer(asked, texts)
+    answer = _unknown_question(asked) or (_answer(asked, texts) if any(texts.values()) else None)
     document = answer.document["simulation"] if answer is not None and answer.document is not None else None
     tables = () if document is None else _tables(document)
     made = asked.page(
@@ -67,6 +71,20 @@ def texts_of(asked: PageRequest) -> dict[str, tuple[str, ...]]:
         one.name: tuple(dict.fromkeys(text[:_LONGEST].strip() for text in fields.getlist(one.name) if text.strip()))
         for one in QUESTIONS
     }
+
+
+def _unknown_question(asked: PageRequest) -> WhatIfAnswer | None:
+    """The refusal of a field that is no kind of change: an answer without it would be one to another question."""
+    known = [one.name for one in QUESTIONS]
+    # A field with a dot belongs to one of the tables below the answer.
+    unknown = [name for name in asked.request.query_params if name not in (*known, *_OF_PAGE) and "." not in name]
+    if not unknown:
+        return None
+    near = did_you_mean(unknown[0][:_LONGEST], known)
+    return WhatIfAnswer(
+        refused=f"{safe_text(unknown[0], _LONGEST) or 'a field without a name'}: there is no such change",
+        remedy=f"{near}Changes: {', '.join(known)}.",
+    )
 
 
 def _answer(asked: PageRequest, texts: Mapping[str, Sequence[str]]) -> WhatIfAnswer:
@@ -101,6 +119,7 @@ def summary(document: Mapping[str, Any]) -> str:
 def _asked_questions(asked: PageRequest, texts: Mapping[str, tuple[str, ...]]) -> list[AskedQuestion]:
     snapshot = asked.look.snapshot
     group = next((name for name, of in snapshot.groups.items() if not isinstance(of, OtherGroup)), "my-group")
+    streams = next((name for name, of in snapshot.groups.items() if isinstance(of, StreamsGroup)), "my-application")
     rack = next((one.rack.name for one in snapshot.brokers if one.rack.name), "rack-1")
     broker = snapshot.brokers[0].id if snapshot.brokers else 1
     topic = next(iter(snapshot.topics), "my-topic")
@@ -109,7 +128,7 @@ def _asked_questions(asked: PageRequest, texts: Mapping[str, tuple[str, ...]]) -
         "add-member": f"{group}={rack}",
         "remove-member": f"{group}=MEMBER",
         "strategy": f"{group}=cooperative-sticky",
-        "standbys": f"{group}=1",
+        "standbys": f"{streams}=1",
         "remove-rack": rack,
         "remove-broker": str(broker),
         "add-rack": f"new-rack={new},{new + 1}",
@@ -133,7 +152,7 @@ def _suggestions(asked: PageRequest) -> dict[str, list[str]]:
         "remove-broker": brokers,
         "add-member": members if len(members) <= _SUGGESTED else groups,
         "strategy": [f"{name}=" for name in groups],
-        "standbys": [f"{name}=1" for name in groups],
+        "standbys": [f"{name}=1" for name in groups if isinstance(snapshot.groups[name], StreamsGroup)],
         "replication-factor": [f"{name}=3" for name in list(snapshot.topics)[:_SUGGESTED]],
     }
 

@@ -86,6 +86,9 @@ def test_what_is_not_there_or_not_allowed_is_a_problem(
         ),
         pytest.param("/topics?bogus=1", "bogus: this route has no such parameter", "It has: limit, cursor", id="one"),
         pytest.param("/look?a=1&b=", "a, b: this route has no such parameter", "It has no parameters.", id="of none"),
+        pytest.param(
+            "/topics?limit=1&limit=2", "limit: it has one value, and 2 are asked for", "Keep one limit.", id="twice"
+        ),
         pytest.param("/topics?Limit=1", "Limit: this route has no such parameter", "Did you mean limit?", id="case"),
         pytest.param("/topics?=1", "a parameter without a name: this", "It has: limit", id="no name"),
         pytest.param(f"/topics?{'x' * 5_000}=1&%1b%5b2J%e2%80%ae=1", "xxxx", "It has: limit", id="long and foreign"),

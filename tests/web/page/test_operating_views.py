@@ -220,11 +220,25 @@ def test_an_answer_about_a_group_that_brokers_assign_has_a_column_with_the_plug_
     assert row["plugin"]["crossing"] == 0
 
 
+def test_standbys_are_offered_for_streams_applications_alone() -> None:
+    document = page("sick", "/whatif")
+    offered = document.findall(".//datalist[@id='suggest-standbys']/option")
+    assert [one.get("value") for one in offered] == ["shop-app=1"]
+    fields = document.findall(".//input[@name='standbys']")
+    assert {one.get("placeholder") for one in fields} == {"shop-app=1"}
+
+
 @pytest.mark.parametrize(
     ("question", "said"),
     [
         ("remove-rack=none", "No answer: there is no rack"),
         ("add-broker=x", "add-broker x cannot be read: it is not ID=RACK"),
+        (
+            "remove-rack=eu-1c&remove-brokr=2",
+            "No answer: remove-brokr: there is no such change Did you mean remove-broker?",
+        ),
+        ("remove-brokr=2", "Changes: add-member, remove-member, strategy, standbys,"),
+        ("%1b[2J=2", "No answer: \\x1b[2J: there is no such change"),
         ("remove-broker=1;drop", "cannot be read"),
         ("add-member=%3Cscript%3Ealert(1)%3C/script%3E%3Deu-1a", "No answer:"),
     ],

@@ -23,7 +23,8 @@ import org.apache.kafka.common.Uuid;
  * A group of the classic protocol as its leader sees it, from subscriptions and metadata.
  *
  * <p>Topics have no ids here: a topic's place among all subscribed names stands for one. A topic that the leader's
- * metadata lacks has no partitions; they come with the next rebalance.
+ * metadata lacks has no partitions; they come with the next rebalance. Kafka numbers partitions without gaps: one that
+ * the metadata lacks below another exists, in unknown racks, and gets a reader.
  */
 final class JoinedGroup implements GroupView {
 

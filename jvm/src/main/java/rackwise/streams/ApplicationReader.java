@@ -78,7 +78,7 @@ final class ApplicationReader {
             capacity[process] = states[process].numProcessingThreads();
             names[process] = states[process].rackId().filter(name -> !name.isEmpty()).orElse(null);
         }
-        if (Arrays.stream(capacity).sum() < 1 || Arrays.stream(capacity).anyMatch(threads -> threads < 0)) {
+        if (Arrays.stream(capacity).asLongStream().sum() < 1 || Arrays.stream(capacity).anyMatch(threads -> threads < 0)) {
             throw new IllegalArgumentException(
                 "the processes of the application have " + Arrays.toString(capacity) + " threads");
         }
