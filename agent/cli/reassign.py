@@ -56,7 +56,7 @@ def status(
 ) -> None:
     """Plans of the journal, and every reassignment that the brokers report, also of other tools."""
     from agent.cli.follow import ReassignmentWatcher
-    from agent.documents.journal import reassign_status
+    from agent.documents.journal import ReportedMoves, reassign_status
 
     if agent_api.named_agent() is not None:
         _status_of_an_agent(source, output, every=every, only=(plan, reassignment_json, rollback_json))
@@ -67,7 +67,8 @@ def status(
     with ReassignmentWatcher(loaded).open() as watcher:
         observation = watcher.look()
         copies = watcher.copies(observation, named)
-    document = reassign_status(records, observation.reassignments, copies, named=named, plan=plan)
+    look = ReportedMoves(observation.taken_ms, observation.reassignments, tuple(copies))
+    document = reassign_status(records, look, named=named, plan=plan)
     if chosen(output) is not OutputFormat.TABLE:
         emit_one(document, output)
     else:
