@@ -24,6 +24,7 @@ from agent.values.reassignment import (
     ThrottleDebt,
     attempt,
     of_plan,
+    taken_back_by,
 )
 from assignors.problem import TopicPartition
 
@@ -45,11 +46,16 @@ if TYPE_CHECKING:
 
 def plan_rows(view: JournalState) -> list[PlanRow]:
     """One row per plan, the latest last."""
-    return [plan_row(plan, plan_entries.batches(view, plan.proposal_id)) for plan in plan_entries.plans(view)]
+    plans = plan_entries.plans(view)
+    return [plan_row(plan, plan_entries.batches(view, plan.proposal_id), plans) for plan in plans]
 
 
-def plan_row(plan: ReassignmentPlan, batches: Iterable[Batch]) -> PlanRow:
-    """A plan, and how far it is; partitions that were taken back count as not done."""
+def plan_row(plan: ReassignmentPlan, batches: Iterable[Batch], plans: tuple[ReassignmentPlan, ...] = ()) -> PlanRow:
+    """A plan, and how far it is; partitions that it took back itself count as not done.
+
+    ``plans``: those of the journal; one of them may take it back.
+    """
+    rollback = taken_back_by(plans, plan.proposal_id)
     own = tuple(batches)
     ends = {end.id: end.end for batch in own if not batch.back for end in batch.ends}
     back = {end.id for batch in own if batch.back for end in batch.ends if end.end is PartitionEndReason.DONE}
@@ -69,6 +75,7 @@ def plan_row(plan: ReassignmentPlan, batches: Iterable[Batch]) -> PlanRow:
         "approved_by": plan.approved_by,
         "reason": plan.reason,
         "sentence": plan.sentence,
+        "taken_back_by": None if rollback is None else rollback.proposal_id,
         "ends": {end.value: sum(one is end for one in ends.values()) for end in sorted(others)},
         "targets": [_planned(target, ends.get(target.id)) for target in plan.targets],
     }

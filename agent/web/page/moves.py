@@ -11,7 +11,7 @@ from starlette.responses import Response
 from agent.documents.journal import history_rows, reassign_status, running_moves
 from agent.values.number_format import counted, lasted, sized
 from agent.values.observation import ObservationPart
-from agent.values.reassignment import ENDED, PlanState, attempt
+from agent.values.reassignment import ENDED, PlanState, attempt, rolled_back_plan
 from agent.web.access.person import AccessRole
 from agent.web.page.environment import address, percent, rendered
 from agent.web.page.page_documents import ActingRecords
@@ -152,6 +152,11 @@ def plan_shown(row: PlanRow, document: ReassignStatus) -> PlanShown:
     return PlanShown(row, plan_bar(row), "; ".join(pace), plan_link(row["plan"]))
 
 
+def _shown_by_name(name: str | None, document: ReassignStatus) -> PlanShown | None:
+    """That plan; None without a name, and where the journal has it no more."""
+    return next((plan_shown(row, document) for row in document["plans"] if row["plan"] == name), None)
+
+
 def plan_link(plan: str) -> Markup:
     """The page of one plan."""
     return address("/moves/plan", id=plan)
@@ -194,6 +199,8 @@ def plan_view(asked: PageRequest) -> Response:
             history_table(history, acting.unreadable),
         ),
         shown=plan_shown(row, document),
+        back=_shown_by_name(row["taken_back_by"], document),
+        forth=_shown_by_name(rolled_back_plan(wanted), document),
         is_open=row["state"] not in _ENDED,
         goes_back=row["state"] == PlanState.ROLLING_BACK.value,
         proposal=attempt(wanted).of,
@@ -307,6 +314,8 @@ def state_cell(row: TableRow) -> TableCell:
     """The state of a plan, with a sign of its own."""
     tone, mark = _TONES.get(row["state"], ("accent", "▶"))
     words = f"{row['state']}{', paused' if row['paused'] else ''}"
+    if row["taken_back_by"] is not None:
+        tone, mark, words = "quiet", "↺", f"{words}; rollback: {row['taken_back_by']}"
     return TableCell(rendered("badge.html", tone=tone, mark="⏸" if row["paused"] else mark, words=words))
 
 
