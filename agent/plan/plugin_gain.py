@@ -20,7 +20,7 @@ from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.number_format import counted, listed, usd
 from agent.values.plan import NotPredicted, PredictedAssignment
-from agent.values.snapshot import ConsumerGroup, Group, GroupKind, Snapshot, runs_plugin
+from agent.values.snapshot import ConsumerGroup, Group, GroupKind, Member, Snapshot, runs_plugin
 from assignors.optimal import optimal_consumer
 from assignors.problem import BadProblem, ConsumerResult, TopicPartition
 
@@ -132,6 +132,11 @@ def _no_help(of: PluginQuestion) -> PluginGain | None:
         return MIXED_RACKS if served is None else OTHER_RACKS
     if locality.blurred:
         return PluginGain(_unknown_replicas(of, locality), is_known=False)
+    return _local_anyhow(members, locality)
+
+
+def _local_anyhow(members: Iterable[Member], locality: GroupLocality) -> PluginGain | None:
+    """Whether no assignment can cross racks, whatever member or whichever of these reads what."""
     masks = [mask for one in locality.masks.values() for mask, _ in one.kafka_histogram]
 
     def have(bits: Iterable[int]) -> bool:

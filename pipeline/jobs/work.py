@@ -101,9 +101,10 @@ class RefreshWork:
         """Work it out now, and keep it as long as it is referred to.
 
         A checkpoint forgets how the rows came about. Merely cached, every query on top of it would be planned with all
-        that lies below once more, which takes longer than the work itself.
+        that lies below once more, which takes longer than the work itself. It is in files (`pipeline.held_rows`): what
+        executors alone hold is gone with one of them, and could not be made again.
         """
-        return frame.localCheckpoint(eager=True)
+        return frame.checkpoint(eager=True)
 
     def context(self, table: TableSpec, reach_ms: int = CONTEXT_MS, *, to_the_end: bool = False) -> DataFrame:
         """Silver rows that the hours need, so far before and after them.

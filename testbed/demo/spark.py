@@ -7,6 +7,7 @@ error names the command, what was waited for, its progress, and its log.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -265,7 +266,7 @@ class SparkPipeline:
 
     def _weights_progress(self) -> ProgressMark:
         """Weights are published, read by the agent, and then planned by. Ingest itself writes on and on."""
-        published = [line for line in _lines(self._log("ingest")) if line.startswith("weights:")]
+        published = [line for line in map(_said, _lines(self._log("ingest"))) if line.startswith("weights:")]
         cycle = self._last()
         state = cycle.snapshot.weights if cycle is not None else None
         if not published and self._ingest is not None:
@@ -279,7 +280,7 @@ class SparkPipeline:
         """What ingest has worked out since."""
         lines = _lines(self._log("ingest"))
         new, self._shown_lines = lines[self._shown_lines :], len(lines)
-        self._tell("spark", *(line for line in new if line.startswith(_SHOWN_STEPS)))
+        self._tell("spark", *(line for line in map(_said, new) if line.startswith(_SHOWN_STEPS)))
 
     def _failed(self, name: str, what: str, why: str = "") -> SparkStepError:
         last = self._last_line(name)
@@ -290,7 +291,7 @@ class SparkPipeline:
         )
 
     def _last_line(self, name: str) -> str:
-        return next(reversed(_lines(self._log(name))), "")
+        return _said(next(reversed(_lines(self._log(name))), ""))
 
     def _keep_log(self, name: str) -> Path:
         """The folder goes with the cluster; the logs of a failure stay next to the report."""
@@ -326,6 +327,14 @@ def _cpu_s(pid: int) -> float:
 def _lines(file: Path) -> list[str]:
     text = file.read_text(errors="replace") if file.exists() else ""
     return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _said(line: str) -> str:
+    """The sentence of an event in a log; the line itself where it is none."""
+    try:
+        return str(json.loads(line)["sentence"])
+    except (ValueError, TypeError, KeyError):
+        return line
 
 
 def _end(process: subprocess.Popen[bytes] | None) -> None:
