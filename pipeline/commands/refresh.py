@@ -31,10 +31,10 @@ def refresh(
     """
     loaded = options.settings(master=master, conf=conf, tables=root, format=table_format, config=config, assign=assign)
     with options.job("refresh", loaded, short_job(loaded.settings.spark.master)) as job:
-        from pipeline.jobs.refresh import looks_of_days, refresh_settings
+        from pipeline.jobs.refresh import kept_looks, looks_of_days, refresh_settings
         from pipeline.jobs.refresh import refresh as run
 
-        looks = None if not day else looks_of_days(job.tables, tuple(day))
+        looks = looks_of_days(job.tables, tuple(day)) if day else kept_looks(job.tables)
         done = run(job.tables, looks, settings=refresh_settings(loaded.settings), on_progress=options.say)
     for message in done.messages:
         options.say(message)

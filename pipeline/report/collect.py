@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.report import facts, summaries
+from pipeline.report import balance, facts, summaries
 from pipeline.report.facts import UnusableInput
 from pipeline.report.period import ReportPeriod, of_clusters, touching, within
 from pipeline.schemas import bronze, gold, silver
@@ -71,6 +71,7 @@ class _Collecting:
                 "pairs": ask("ledger", facts.RackPairBytes, gold.LEDGER, summaries.pairs, "hour_ms"),
                 "standing": ask("standing", facts.OpenProposal, gold.OUTCOMES, self._open, "created_ms", "done_ms"),
                 "coverage": ask("coverage", facts.LookCoverage, gold.PARTITION_TRAFFIC, summaries.coverage, "hour_ms"),
+                "balance": ask("conservation", balance.LedgerBalance, gold.CONSERVATION, balance.balances, "hour_ms"),
                 "near": ask("locality", facts.ReaderLocality, gold.LOCALITY, least_local, "hour_ms"),
                 "warmups": ask("warm-ups", facts.WarmupTimes, gold.WARMUPS, summaries.warmups, "began_ms", "last_ms"),
                 "restores": ask("restores", facts.RestoreSpeed, gold.RESTORE_RATES, summaries.restores),

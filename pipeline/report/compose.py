@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 
 from agent.values.number_format import counted, few
 from pipeline.report import words
+from pipeline.report.balance import balance_notes
 from pipeline.report.document import ReportDocument
-from pipeline.report.facts import ReportFacts, UnusableInput
+from pipeline.report.facts import LookCoverage, ReportFacts, UnusableInput
 from pipeline.report.first import first_line, price_applied
 from pipeline.report.period import minute_of
 from pipeline.report.sections_cost import cost_section, ledger_section, locality_section
@@ -52,6 +53,7 @@ def notes(facts: ReportFacts) -> tuple[str, ...]:
         *_unknown(facts),
         *_prices(facts),
         *_sizes(facts),
+        *balance_notes(facts.balance),
         *_records(facts),
         *(
             (f"Section {title}: {counted(left, 'more row')} left out, and not in its sums; a shorter period shows all.")
@@ -70,7 +72,7 @@ def about(facts: ReportFacts) -> str:
     return (
         f"Hours from {minute_of(first)} to {minute_of(last)} UTC, of which looks cover "
         f"{words.duration(facts.seconds)}; {counted(len(facts.coverage), 'cluster')}: {clusters}. "
-        "Amounts per hour and day are those of the time covered, at that pace."
+        "Amounts per hour and day are those of the time that is booked, at that pace."
     )
 
 
@@ -91,10 +93,16 @@ def _gaps(facts: ReportFacts) -> Iterator[str]:
             yield (
                 f"Gaps in cluster {words.short(row.cluster)}: {counted(missing, 'hour')} without any look and "
                 f"{counted(row.thin_hours, 'hour')} covered by less than nine tenths, out of "
-                f"{row.hours + missing:,}; no values are filled in for them."
+                f"{row.hours + missing:,}; {_filled(row)}."
             )
     if not any(missing or row.thin_hours for row, missing in found):
         yield "No gaps: every hour between the first look and the last is covered by nine tenths or more."
+
+
+def _filled(row: LookCoverage) -> str:
+    if not row.gap_seconds:
+        return "no values are filled in for them"
+    return f"of the gaps {words.duration(row.gap_seconds)} are booked by the offsets on both sides"
 
 
 def _looks(facts: ReportFacts) -> Iterator[str]:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pipeline.report.balance import LedgerBalance
+
 
 class DailyCost(NamedTuple):
     """What one reader group, or one path other than reading, sent across racks on one day."""
@@ -44,6 +46,8 @@ class RackPairBytes(NamedTuple):
     usd_per_gb_low: float | None = None
     """The lowest price of a gigabyte (10**9 bytes) that was applied across racks; None without a price."""
     usd_per_gb_high: float | None = None
+    undecided_bytes: float | None = 0.0
+    """Part of bytes that crossed racks, and of which it is unknown whether a placement avoids it."""
 
 
 class LookCoverage(NamedTuple):
@@ -60,6 +64,8 @@ class LookCoverage(NamedTuple):
     """Seconds that looks cover."""
     thin_hours: int
     """Hours in between of which less than nine tenths are covered."""
+    gap_seconds: float = 0.0
+    """Seconds of gaps that are booked by the offsets on both sides."""
 
 
 class ReaderLocality(NamedTuple):
@@ -189,8 +195,11 @@ class OpenProposal(NamedTuple):
     cross_bytes: float | None
     """What the subject sent across racks in the period: what a group read, or all that has to do with a topic."""
     avoidable_bytes: float | None
+    """Part of it that a placement avoids; None where that is unknown of all of it."""
     unknown_bytes: float | None
     usd: float | None
+    undecided_bytes: float | None = None
+    """Part of cross_bytes of which it is unknown whether a placement avoids it."""
 
 
 class UnusableInput(NamedTuple):
@@ -226,6 +235,8 @@ class ReportFacts(NamedTuple):
     """Title of a section -> rows that were left out because there were too many, sections with any."""
     absent: tuple[str, ...]
     """Tables that do not exist yet, sorted."""
+    balance: tuple[LedgerBalance, ...] = ()
+    """The ledger beside counters, by cluster."""
 
     @property
     def several(self) -> bool:

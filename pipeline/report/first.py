@@ -33,11 +33,11 @@ _HOUR, _DAY = words.SECONDS_PER_HOUR, words.SECONDS_PER_DAY
 
 
 class CoveredPace:
-    """Amounts of the period, scaled to an hour or a day by the seconds that looks cover."""
+    """Amounts of the period, scaled to an hour or a day by the seconds that are booked: what looks cover, and gaps."""
 
     def __init__(self, facts: ReportFacts) -> None:
         self.price = price_applied(facts)
-        self._seconds = {row.cluster: row.seconds for row in facts.coverage}
+        self._seconds = {row.cluster: row.seconds + row.gap_seconds for row in facts.coverage}
 
     def over(self, amount: float | None, cluster: str, seconds: float) -> float | None:
         """The amount in that many seconds; None when it, or what the looks cover, is unknown."""
@@ -102,7 +102,7 @@ def by_worth(facts: ReportFacts) -> tuple[OpenProposal, ...]:
         return (
             -(row.gain_usd_per_day if row.gain_usd_per_day is not None else _possible(row, usd)),
             -(hourly or 0.0),
-            -(row.unknown_bytes or 0.0),
+            -((row.unknown_bytes or 0.0) + (row.undecided_bytes or 0.0)),
             row.kind,
             row.subject or "",
             row.proposal,
@@ -126,6 +126,9 @@ def worth(row: OpenProposal, pace: CoveredPace) -> str:
     if row.cross_bytes:
         now = f"{pace.volume(row.cross_bytes, row.cluster)} cross racks{_a_day(row.usd, row.cluster, pace)}"
         parts.append(now)
+    if row.undecided_bytes:
+        undecided = pace.volume(row.undecided_bytes, row.cluster)
+        parts.append(f"for {undecided} of these it is unknown whether a placement avoids them")
     if row.unknown_bytes:
         parts.append(f"for {pace.volume(row.unknown_bytes, row.cluster)} it is unknown whether they cross racks")
     if row.gain_usd_per_day:
@@ -142,7 +145,7 @@ def subject_of(subject: str | None) -> str:
 
 
 def _possible(row: OpenProposal, usd_per_day: float | None) -> float:
-    """The part of its subject's bill that a placement could avoid: an upper bound where there is no prediction."""
+    """The part of its subject's bill that a placement is known to avoid, where there is no prediction."""
     if usd_per_day is None or not row.cross_bytes or row.avoidable_bytes is None:
         return 0.0
     return usd_per_day * row.avoidable_bytes / row.cross_bytes
