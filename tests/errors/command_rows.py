@@ -6,6 +6,7 @@ The commands, and the parameters that name a file, are read from the application
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, get_type_hints
@@ -105,7 +106,7 @@ def commands() -> dict[Command, Callable[..., Any]]:
 
 def files_of(command: Callable[..., Any]) -> set[str]:
     """The parameters of a command that name files."""
-    hints = get_type_hints(command)
+    hints = get_type_hints(command, include_extras=True)
     return {name for name in inspect.signature(command).parameters if _names_a_file(hints.get(name))}
 
 
@@ -131,4 +132,10 @@ def _commands(part: typer.Typer, path: Command) -> Iterator[tuple[Command, Calla
 
 
 def _names_a_file(hint: Any) -> bool:
-    return hint is Path or any(map(_names_a_file, getattr(hint, "__args__", ())))
+    """A path, or a text that may be one by its metavar: a value such as ``./json`` is more than its path."""
+    said = (getattr(one, "metavar", None) or "" for one in getattr(hint, "__metadata__", ()))
+    return (
+        hint is Path
+        or any(re.fullmatch(r"(FILE|DIR)(\|FORM)?", words) for words in said)
+        or any(map(_names_a_file, getattr(hint, "__args__", ())))
+    )
