@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from pipeline.commands import backtest, fleet, ingest, refresh, report, weights
+from pipeline.commands import backtest, fleet, ingest, refresh, report, sql, weights
 
 spark_app = typer.Typer(
     name="spark",
@@ -19,5 +19,13 @@ spark_app = typer.Typer(
 )
 
 
-for _command in (ingest.ingest, refresh.refresh, report.report, backtest.backtest, fleet.fleet, weights.weights):
+for _command in (
+    ingest.ingest,
+    refresh.refresh,
+    report.report,
+    sql.sql,
+    backtest.backtest,
+    fleet.fleet,
+    weights.weights,
+):
     spark_app.command()(_command)

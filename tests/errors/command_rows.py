@@ -85,7 +85,12 @@ ROWS: Mapping[Command, Row] = {
     ("cluster", "fault"): Row(unknown=("delay", "--name", "no-such-cluster")),
     ("spark", "ingest"): Row(("--once", *MASTER), reads=SETTINGS),
     ("spark", "refresh"): Row(MASTER, reads={"config": SETTINGS["config"]}),
-    ("spark", "report"): Row(("--out", "report", *MASTER), reads={"config": SETTINGS["config"]}, writes=("out",)),
+    ("spark", "report"): Row(
+        ("--out", "report", *MASTER),
+        reads={"config": SETTINGS["config"], "bill": ("--bill", "FILE")},
+        writes=("out",),
+    ),
+    ("spark", "sql"): Row(MASTER, reads={"config": SETTINGS["config"]}),
     ("spark", "backtest"): Row(
         MASTER,
         reads={"config": SETTINGS["config"], "described": ("--described", "FILE")},
