@@ -85,10 +85,14 @@ def taken_off(arguments: list[str], environ: Mapping[str, str] | None = None) ->
     _InForce.agent = None
     url = given.get(OPTION) or (environ.get(VARIABLE, "") if _is_answered(arguments) else "")
     if OPTION in given and not _is_answered(arguments) and not {"--help", "--version"} & {*arguments}:
+        from difflib import get_close_matches
+
+        named = " ".join(arguments[:2])
+        near = [one for asked in (named, *arguments[:1]) for one in get_close_matches(asked, ANSWERED, n=1)]
         raise BadInput(
-            f"{' '.join(arguments[:2]) or 'This'} asks no agent",
-            why="it changes something, or needs the cluster or a file itself",
-            todo=f"Leave {OPTION} out. An agent answers: {', '.join(sorted(ANSWERED))}.",
+            f"{named or 'This'} asks no agent",
+            why="it is no such command, changes something, or needs the cluster or a file itself",
+            todo=f"{f'Did you mean {near[0]}? ' if near else ''}An agent answers: {', '.join(sorted(ANSWERED))}.",
         )
     if url:
         _InForce.agent = NamedAgent(_checked(url), _token(given.get(TOKEN_OPTION), environ))

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
 from agent.cli import agent_api, options
 from agent.cli.output import OutputFormat, chosen, emit, emit_document, emit_json, emit_one, say
+from agent.errors import ConfigError
 from agent.values.kafka import BOOTSTRAP_SERVERS
 from agent.values.number_format import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from agent.documents.config import CheckedSettings, LocatorRow
     from config.kafka_client import KafkaClientConfig
     from config.load import LoadedSettings
+    from config.settings import Settings
 
 _SERVERS = "kafka.bootstrap.servers"
 _KINDS = {
@@ -33,9 +38,12 @@ def check(
     source: options.SettingsOptions,
     output: options.Output = None,
 ) -> None:
-    """Check settings and key files; exit code 2 when one cannot be used. Rack locators are asked, brokers are not."""
+    """Check settings and the files that they name; exit code 2 when one cannot be used.
+
+    Rack locators are asked, brokers are not.
+    """
     loaded = options.settings(source, checked=True)
-    _read_keys(loaded)
+    _read_files(loaded)
     servers, others = _brokers(loaded.settings.kafka), _brokers(loaded.settings.execute.kafka)
     origin = str(loaded.origin(_SERVERS)) if servers else None
     _say_sources(loaded)
@@ -82,27 +90,56 @@ def _brokers(kafka: KafkaClientConfig) -> list[str]:
     return [server.strip() for server in named.split(",") if server.strip()]
 
 
-def _read_keys(loaded: LoadedSettings) -> None:
-    """Read every file with a key or an address that is set. Raises ConfigError for one that cannot be used."""
-    from agent.act.own_files import journal_keys, people, read_key_file, signer
-    from agent.notify.targets import addresses
+def _read_files(loaded: LoadedSettings) -> None:
+    """Read every file of keys, tokens, certificates or addresses that is set. Raises ConfigError with all mistakes."""
+    from agent.act.own_files import journal_keys, people, signer
+    from agent.web.access.gate import make_gate
+    from agent.web.access.tls import tls_context
 
     settings = loaded.settings
-    targets = addresses(settings.notify, read_key_file)
-    if targets:
-        from agent.notify.service import NotifyService
+    readers: list[Callable[[], object]] = [
+        *(partial(_read_target, settings, name) for name, one in settings.notify.targets.items() if one.enabled),
+        partial(journal_keys, settings.execute.journal_key_file),
+        partial(people, settings.approve.people),
+        partial(signer, settings.operator.name, settings.operator.key_file),
+        partial(tls_context, settings.http.tls),
+        *((partial(make_gate, settings.http),) if settings.http.pages else ()),
+    ]
+    _raise_all([mistake for read in readers if (mistake := _mistake_of(read)) is not None])
 
-        for target in targets:
-            NotifyService(target.target.name, target.url)
-    journal_keys(settings.execute.journal_key_file)
-    people(settings.approve.people)
-    signer(settings.operator.name, settings.operator.key_file)
+
+def _read_target(settings: Settings, name: str) -> None:
+    from agent.act.own_files import read_key_file
+    from agent.notify.service import NotifyService
+    from agent.notify.targets import addresses
+
+    for target in addresses(settings.notify, read_key_file, [name]):
+        NotifyService(target.target.name, target.url)
+
+
+def _mistake_of(read: Callable[[], object]) -> ConfigError | None:
+    try:
+        read()
+    except ConfigError as mistake:
+        return mistake
+    return None
+
+
+def _raise_all(mistakes: Sequence[ConfigError]) -> None:
+    """One as it is, several in one."""
+    if len(mistakes) == 1:
+        raise mistakes[0]
+    if mistakes:
+        raise ConfigError(
+            f"{len(mistakes)} settings cannot be used",
+            why="; ".join(f"{one.what} ({one.why})" if one.why else one.what for one in mistakes),
+            todo=" ".join(dict.fromkeys(one.todo for one in mistakes if one.todo)),
+        )
 
 
 def _ask_locators(loaded: LoadedSettings) -> list[LocatorRow]:
     """Ask every file, command and entry point once. Raises ConfigError with all that cannot be used."""
     from agent.daemon.limits_from_settings import to_scope
-    from agent.errors import ConfigError
     from agent.observe.context import ObserverState
     from agent.observe.locators.ask import ask_locator
     from agent.wire.failure import CallFailed

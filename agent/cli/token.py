@@ -47,7 +47,7 @@ def new(
 ) -> None:
     """Make a token and print it, this once; its hash goes into the file of tokens, or is shown where there is none."""
     from agent.web.access.person import AccessRole
-    from agent.web.access.token_file import append_entry, new_token
+    from agent.web.access.token_file import append_entry, new_token, read_entries
 
     path = file or _file(source)
     token, entry = new_token(name, AccessRole(role.value), _until_ms(expires))
@@ -56,7 +56,12 @@ def new(
         say(f"  {entry.line()}")
     else:
         append_entry(path, entry)
-        say(f"{name} has the role {role.value} in {path}; a running agent reads it again by itself")
+        say(f"this token of {name} has the role {role.value} in {path}; a running agent reads it again by itself")
+        others = [one for one in read_entries(path) if one.name == name and one.hashed != entry.hashed]
+        if others:
+            say("other tokens of this name are in the file; to take one back, remove its line:")
+            for one in others:
+                say(f"  {_line(one, _now_ms())}")
     say("the token is shown this once; only its hash is kept:")
     emit_line(token)
 
@@ -74,10 +79,14 @@ def check(source: options.SettingsOptions, file: File = None) -> None:
             why="http.auth.tokens_file is none",
             todo="Set it, or give --file; make one with: rackwise token new NAME --file FILE",
         )
-    entries, now_ms = read_entries(path), time.time_ns() // 1_000_000
+    entries = read_entries(path)
     for entry in entries:
-        emit_line(_line(entry, now_ms))
+        emit_line(_line(entry, _now_ms()))
     say(f"{path} can be used: {counted(len(entries), 'token')}")
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _line(entry: TokenEntry, now_ms: int) -> str:
@@ -104,4 +113,4 @@ def _until_ms(text: str | None) -> int | None:
         raise BadInput(f"--expires {text} is no time", why=str(error), todo="Write it as 90d.") from error
     if lasting == 0:
         raise BadInput("--expires 0 is no time", why="the token would not count at all", todo="Write it as 90d.")
-    return time.time_ns() // 1_000_000 + lasting
+    return _now_ms() + lasting

@@ -291,6 +291,7 @@ def command_desk(settings: Settings, agent: AgentDaemon) -> CommandDesk:
         witness=command_witness(plan.agent, settings.execute.journal_key_file),
         journal=_journal_reader(settings, plan, agent),
         proposals=proposals,
+        ended=lambda: agent.watch.state.ended_proposals,
     )
 
 

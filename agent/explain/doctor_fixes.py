@@ -226,21 +226,46 @@ NO_COST = FaultCost()
 
 def fault_cost(check: str, who: Iterable[str], costs: CrossRackCosts, look: StageEvaluation) -> FaultCost:
     """The cost of a check's fault; ``who``: the groups that it names."""
-    limits = look.limits
     if check == SELECTOR:
-        return FaultCost(costs.unserved.bytes_per_s, costs.unserved.usd_per_day(limits))
-    if check == SPELLING:
-        return _of_members(_spelled_otherwise(look), {}, look)
-    if check == CLIENT_RACK_CHECK:
-        racks = [broker.rack.name for broker in look.snapshot.brokers if broker.rack.name is not None]
-        away = _found(FindingReason.MEMBER_IN_NO_BROKERS_RACK, lambda member: is_away(member, racks), look)
-        return _of_members(away, _found(FindingReason.MEMBER_WITHOUT_RACK, _sends_none, look), look)
-    if check == OLD_CLIENTS:
-        return _of_members({}, _found(FindingReason.SUBSCRIPTION_TOO_OLD, is_too_old, look), look)
+        return FaultCost(costs.unserved.bytes_per_s, costs.unserved.usd_per_day(look.limits))
+    concerned = _concerned_members(check, look)
+    if concerned is not None:
+        return _of_members(concerned.away, concerned.silent, look)
     if check != ASSIGNORS_CHECK:
         return NO_COST
     saved = [_saved(group, look) for group in dict.fromkeys(who)]
     return FaultCost(_total([one.bytes_per_s for one in saved], 3), _total([one.usd_per_day for one in saved], 8))
+
+
+def group_fault_cost(check: str, group: str, look: StageEvaluation) -> FaultCost:
+    """What one group has of the cost of a check's fault; none is known where the fault is not one of groups."""
+    concerned = _concerned_members(check, look)
+    if concerned is not None:
+        away, silent = ({group: of[group]} if group in of else {} for of in concerned)
+        return _of_members(away, silent, look)
+    return _saved(group, look) if check == ASSIGNORS_CHECK else NO_COST
+
+
+class _ConcernedMembers(NamedTuple):
+    """Group -> ids of the members that a fault is about."""
+
+    away: Mapping[str, frozenset[str]]
+    """Whose rack is no broker's: their reads certainly cross."""
+    silent: Mapping[str, frozenset[str]]
+    """Whose rack is unknown: their reads may."""
+
+
+def _concerned_members(check: str, look: StageEvaluation) -> _ConcernedMembers | None:
+    """None where the check is not about members."""
+    if check == SPELLING:
+        return _ConcernedMembers(_spelled_otherwise(look), {})
+    if check == CLIENT_RACK_CHECK:
+        racks = [broker.rack.name for broker in look.snapshot.brokers if broker.rack.name is not None]
+        away = _found(FindingReason.MEMBER_IN_NO_BROKERS_RACK, lambda member: is_away(member, racks), look)
+        return _ConcernedMembers(away, _found(FindingReason.MEMBER_WITHOUT_RACK, _sends_none, look))
+    if check == OLD_CLIENTS:
+        return _ConcernedMembers({}, _found(FindingReason.SUBSCRIPTION_TOO_OLD, is_too_old, look))
+    return None
 
 
 def _total(values: Iterable[float | None], digits: int) -> float | None:

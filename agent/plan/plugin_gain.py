@@ -20,7 +20,7 @@ from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.number_format import counted, listed, usd
 from agent.values.plan import NotPredicted, PredictedAssignment
-from agent.values.snapshot import ConsumerGroup, Group, GroupKind, Snapshot, runs_plugin
+from agent.values.snapshot import ConsumerGroup, Group, GroupKind, Member, Snapshot, runs_plugin
 from assignors.optimal import optimal_consumer
 from assignors.problem import BadProblem, ConsumerResult, TopicPartition
 
@@ -45,6 +45,7 @@ NO_CLIENT_RACK = PluginGain("cannot help: no member sends client.rack")
 OTHER_RACKS = PluginGain("cannot help: no client.rack is the broker.rack of a broker")
 MIXED_RACKS = PluginGain("locators know racks of members or brokers that Kafka does not", is_known=False)
 NOTHING_TO_GAIN = PluginGain("nothing to gain: every rack has a replica")
+LOCAL_ANYHOW = PluginGain("nothing to gain: every rack of its members has a replica of all that it reads")
 
 
 class PluginQuestion(NamedTuple):
@@ -105,7 +106,7 @@ def merged_gains(gains: Iterable[tuple[str, str]]) -> list[str]:
 def plugin_answer(of: PluginQuestion) -> PluginAnswer | None:
     """None where it cannot help, and where its answer is unknown: the sentence has the reason."""
     locality = _locality(of)
-    given = None if _no_help(of) not in (None, NOTHING_TO_GAIN) else _given(of)
+    given = None if _no_help(of) not in (None, NOTHING_TO_GAIN, LOCAL_ANYHOW) else _given(of)
     if locality is None or not isinstance(given, PredictedAssignment):
         return None
     return PluginAnswer(given, _cost(of, given, locality))
@@ -131,11 +132,19 @@ def _no_help(of: PluginQuestion) -> PluginGain | None:
         return MIXED_RACKS if served is None else OTHER_RACKS
     if locality.blurred:
         return PluginGain(_unknown_replicas(of, locality), is_known=False)
-    readers = {locality.bits.reader(member.rack) for member in members}
-    everywhere = all(
-        bit and mask & bit for bit in readers for masks in locality.masks.values() for mask, _ in masks.kafka_histogram
-    )
-    return NOTHING_TO_GAIN if everywhere else None
+    return _local_anyhow(members, locality)
+
+
+def _local_anyhow(members: Iterable[Member], locality: GroupLocality) -> PluginGain | None:
+    """Whether no assignment can cross racks, whatever member or whichever of these reads what."""
+    masks = [mask for one in locality.masks.values() for mask, _ in one.kafka_histogram]
+
+    def have(bits: Iterable[int]) -> bool:
+        return all(bit and mask & bit for bit in bits for mask in masks)
+
+    if have(bit for bit in locality.bits.broker_bits.values() if bit != UNKNOWN):
+        return NOTHING_TO_GAIN
+    return LOCAL_ANYHOW if have({locality.bits.reader(member.rack) for member in members}) else None
 
 
 def _unknown_replicas(of: PluginQuestion, locality: GroupLocality) -> str:

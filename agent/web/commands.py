@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
 from typing import NamedTuple
@@ -28,6 +28,7 @@ from agent.values.reassignment import attempt
 from agent.values.typed_json import MOST_INT
 from agent.web.access.person import AccessRole, SignedInPerson, not_allowed
 from agent.web.access.refusals import AccessRefused
+from agent.web.cycle_history import EndedProposal
 from config.foreign_text import harmless
 from config.value_kinds import parse_size
 
@@ -44,6 +45,7 @@ DRY_RUN, UNKNOWN = "urn:rackwise:problem:dry-run", "urn:rackwise:problem:unknown
 NO_ANSWER = "urn:rackwise:problem:no-answer"
 WAIT_S = 20.0
 """So long an answer is waited for: less than the server's own bound of an answer."""
+_LIST = "List the open proposals: GET /api/v1/proposals"
 _MOST_WAITING = 4
 """Commands that wait at once; each takes a thread."""
 _POLL_S = 0.25
@@ -75,14 +77,16 @@ class CommandDesk:
         witness: CommandWitness | None = None,
         journal: Callable[[], JournalState] = dict,
         proposals: Callable[[], tuple[Proposal, ...]] = tuple,
+        ended: Callable[[], Sequence[EndedProposal]] = tuple,
         wait_s: float = WAIT_S,
     ) -> None:
         """``plan`` and ``witness`` are None where the agent is not in mode execute: it then sends nothing.
 
-        ``journal`` returns what the journal has by now; ``proposals`` those of the last planning of this agent.
+        ``journal`` returns what the journal has by now; ``proposals`` those of the last planning of this agent,
+        ``ended`` those that it makes no more.
         """
         self._plan = None if plan is None or witness is None else replace(plan, witness=witness)
-        self._journal, self._proposals = journal, proposals
+        self._journal, self._proposals, self._ended = journal, proposals, ended
         self._wait_s = wait_s
         self._places = threading.BoundedSemaphore(_MOST_WAITING)
 
@@ -123,10 +127,21 @@ class CommandDesk:
             return {"command": command.id, "done": True, "sentence": answer.sentence}
         why = answer.sentence.removeprefix("refused: ")
         if answer.unknown:
-            what, todo = f"There is no proposal {command.proposal_id}", "List the open proposals: GET /api/v1/proposals"
-            raise AccessRefused(404, what, why=why, todo=todo, kind=UNKNOWN)
+            self._refuse_ended(command)
+            raise AccessRefused(404, f"There is no proposal {command.proposal_id}", why=why, todo=_LIST, kind=UNKNOWN)
         kind = STALE if self._is_stale(command) else REFUSED
         raise AccessRefused(HTTPStatus.CONFLICT, why, todo=answer.todo, kind=kind)
+
+    def _refuse_ended(self, command: OperatorCommand) -> None:
+        """Raises AccessRefused where this agent proposed it before, with what it proposes for the subject now."""
+        of = attempt(command.proposal_id or "").of
+        ended = next((one for one in reversed(self._ended()) if one.proposal.id == of), None)
+        if ended is None:
+            return
+        subject = ended.proposal.subject
+        now = [one.id for one in self._proposals() if one.subject == subject]
+        todo = f"Read what is proposed for {subject} now: GET /api/v1/proposals/{now[0]}" if now else _LIST
+        raise AccessRefused(HTTPStatus.CONFLICT, f"Proposal {of} is over", why=ended.why, todo=todo, kind=STALE)
 
     def _is_stale(self, command: OperatorCommand) -> bool:
         """Whether another plan than the one that was seen is proposed under that id by now."""

@@ -50,6 +50,31 @@ def test_every_locator_that_fails_is_told_in_one_go(tmp_path: Path) -> None:
     assert "note: rack.locator.class leaves out wire" in done.stderr
 
 
+def test_every_file_that_a_server_or_a_message_needs_is_read_and_every_mistake_told(tmp_path: Path) -> None:
+    tokens, open_to_all = tmp_path / "tokens.yaml", tmp_path / "ops"
+    tokens.write_text("- name: ann\n  role: king\n")
+    tokens.chmod(0o600)
+    open_to_all.write_text(f"json://u:{SECRET}@127.0.0.1\n")
+    open_to_all.chmod(0o644)
+    one = rackwise("config", "check", "--set", f"http.auth.tokens_file={tmp_path / 'none'}")
+    assert one.exit_code == 2
+    assert f"rackwise: http.auth.tokens_file: {tmp_path / 'none'} cannot be used" in one.stderr
+    settings = {
+        "http.auth.tokens_file": tokens,
+        "notify.targets.ops.url_file": open_to_all,
+        "notify.targets.team.url_file": open_to_all,
+        "http.tls.cert_file": tmp_path / "cert.pem",
+        "http.tls.key_file": tmp_path / "key.pem",
+    }
+    flags = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    all_of_them = rackwise("config", "check", *flags)
+    assert all_of_them.exit_code == 2
+    assert "rackwise: 4 settings cannot be used" in all_of_them.stderr
+    for name in ("http.auth.tokens_file", "notify.targets.ops", "notify.targets.team", "http.tls.key_file"):
+        assert name in all_of_them.stderr, name
+    assert SECRET not in all_of_them.stdout + all_of_them.stderr
+
+
 def test_every_source_is_named_with_its_precedence_and_the_brokers_with_their_origin(tmp_path: Path) -> None:
     first, second, imported = tmp_path / "a.yaml", tmp_path / "b.yaml", tmp_path / "client.properties"
     first.write_text("kafka:\n  bootstrap.servers: a:1\npoll.interval: 20s\n")

@@ -50,6 +50,10 @@ def test_the_settings_name_the_file(here: Run, tmp_path: Path) -> None:
     assert first == "ann: view, does not expire"
     assert second.startswith("bob: operate, expires 2")
     assert "2 tokens" in done.stderr
+    again = here("token", "new", "ann", "--role", "approve", *named)
+    assert "other tokens of this name are in the file" in again.stderr
+    assert "ann: view, does not expire" in again.stderr
+    assert "bob" not in again.stderr
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,11 @@ def asked(answers: Answers, limits: Limits | None = None, rates: Mapping[int, fl
             grouped(*AWAY, replicas=EVERYWHERE * 2), "nothing to gain: every rack has a replica", id="all everywhere"
         ),
         pytest.param(
+            grouped(("a", "t-0 t-1 t-2"), replicas=((1, 2), (2, 1), (1, 2))),
+            "nothing to gain: every rack of its members has a replica of all that it reads",
+            id="where its members are",
+        ),
+        pytest.param(
             grouped(*HOME),
             "nothing to gain now: 6 of 6 are local; uniform does not look at racks when it assigns next",
             id="local already",

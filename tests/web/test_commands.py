@@ -19,9 +19,11 @@ from agent.journal.leader import LeaderEntry, leader_write
 from agent.journal.record_trust import JournalKey
 from agent.values.journal import JournalState
 from agent.values.limits import ApproveLimits, Limits
+from agent.values.proposal import Proposal
 from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, up_to
 from agent.web.access.refusals import AccessRefused
 from agent.web.commands import CommandDesk, WantedCommand, wanted_from
+from agent.web.cycle_history import EndedProposal
 from tests.cli.execute.file_agent import MOVE, FileAgent
 from tests.journals import journal
 from tests.web.access.site import Answer, Site, site
@@ -153,6 +155,26 @@ def test_a_plan_that_has_changed_since_it_was_seen_is_not_approved(serve: Serve)
     assert (problem["type"], problem["status"]) == ("urn:rackwise:problem:stale-plan", 409)
     assert "has changed since it was shown" in problem["detail"]
     assert approval_of(served.journal, MOVE.id) is None
+
+
+@pytest.mark.parametrize(
+    ("now", "todo"),
+    [
+        ((MOVE,), f"Read what is proposed for {MOVE.subject} now: GET /api/v1/proposals/{MOVE.id}"),
+        ((), "List the open proposals: GET /api/v1/proposals"),
+    ],
+)
+def test_an_approval_of_a_proposal_that_is_over_names_the_one_that_replaced_it(
+    serve: Serve, now: tuple[Proposal, ...], todo: str
+) -> None:
+    before = MOVE._replace(id="p-0000000000aa")
+    ended = (EndedProposal(before, 1, "the replicas of orders-0 have changed"),)
+    served = serve(ended=lambda: ended, proposals=lambda: now)
+    answer = served.post("ann", f"/api/v1/proposals/{before.id}/approve", {"plan_hash": SEEN})
+    problem = json.loads(answer.text)
+    assert (answer.status, problem["type"]) == (409, "urn:rackwise:problem:stale-plan")
+    assert problem["detail"] == "Proposal p-0000000000aa is over: the replicas of orders-0 have changed"
+    assert problem["todo"] == todo
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
+from agent.explain.doctor_fixes import group_fault_cost
 from agent.money.traffic import bytes_between, usd_between
 from agent.values.cycle import cluster_size, gaps_of, hidden_groups
 from agent.values.finding import Finding, FindingSeverity
@@ -150,7 +151,7 @@ def shared_steps(of: DocumentMaker) -> tuple[FirstStep, ...]:
 def first_steps(look: StageEvaluation, checks: Sequence[CheckDocument]) -> tuple[FirstStep, ...]:
     """The three things to do first: by money, then by gravity; a critical finding is always among them."""
     answered = {finding for proposal in look.proposals for finding in proposal.findings}
-    steps = [*_proposed(look.proposals, look.detection.findings, checks)]
+    steps = [*_proposed(look, checks)]
     steps += [_found(one) for one in look.detection.findings if one.id not in answered and _is_grave(one)]
     steps.sort(key=rank)
     chosen = steps[:FIRST]
@@ -175,16 +176,14 @@ def _found(finding: Finding) -> FirstStep:
     return FirstStep(severity, _GRAVITY[severity], finding.sentence, href, "Finding", None, None)
 
 
-def _proposed(
-    proposals: Iterable[Proposal], findings: Iterable[Finding], checks: Sequence[CheckDocument]
-) -> Iterable[FirstStep]:
-    gravities = {finding.id: _GRAVITY[finding.severity.value] for finding in findings}
-    for proposal in proposals:
+def _proposed(look: StageEvaluation, checks: Sequence[CheckDocument]) -> Iterable[FirstStep]:
+    gravities = {finding.id: _GRAVITY[finding.severity.value] for finding in look.detection.findings}
+    for proposal in look.proposals:
         gravity = min((gravities.get(one, 2) for one in proposal.findings), default=2)
         saves = saved_usd_per_day(proposal.predicted)
         money = None if saves is None else _saving_sentence(saves)
         if saves is None and proposal.line is not None:
-            saves = _cost_of_fault(proposal.line, checks)
+            saves = _cost_of_fault(proposal, proposal.line.split("\n"), checks, look)
             money = f"costs {usd(saves)} a day until it is mended" if saves else None
         words = f"Proposal {proposal.id}"
         link = proposal_link(proposal.id)
@@ -197,10 +196,19 @@ def _saving_sentence(saves: float) -> str:
     return f"saves {usd(saves)} a day" if saves > 0 else f"costs {usd(-saves)} a day more"
 
 
-def _cost_of_fault(line: str, checks: Iterable[CheckDocument]) -> float | None:
-    """What the fault costs a day that this line mends; None where doctor has more than one cause for its figure."""
+def _cost_of_fault(
+    proposal: Proposal, lines: list[str], checks: Iterable[CheckDocument], look: StageEvaluation
+) -> float | None:
+    """What the fault costs a day that these lines mend, of a group what it has of that.
+
+    None where that is unknown, or where doctor has more than one cause for its figure.
+    """
+    about = f"{proposal.subject.kind} {proposal.subject.name}"
     for check in checks:
-        if len(check["fixes"]) == 1 and line.split("\n") == check["fixes"][0]["lines"]:
+        fixes = [fix for fix in check["fixes"] if fix["lines"] == lines]
+        if proposal.subject.kind == "group" and any(about in fix["who"] for fix in fixes):
+            return group_fault_cost(check["check"], proposal.subject.name, look).usd_per_day
+        if proposal.subject.kind != "group" and fixes and len(check["fixes"]) == 1:
             return check["usd_per_day"]
     return None
 

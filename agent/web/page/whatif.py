@@ -13,7 +13,7 @@ from agent.money.traffic import bytes_words, usd_words
 from agent.plan.new_partitions import did_you_mean
 from agent.simulate.change_texts import QUESTIONS, ChangeQuestion, changes_of
 from agent.values.number_format import counted, sized
-from agent.values.snapshot import OtherGroup
+from agent.values.snapshot import OtherGroup, StreamsGroup
 from agent.web.page.environment import rendered
 from agent.web.page.links import group_link, subject_link, subject_words
 from agent.web.page.page_request import PageRequest, PageView
@@ -119,6 +119,7 @@ def summary(document: Mapping[str, Any]) -> str:
 def _asked_questions(asked: PageRequest, texts: Mapping[str, tuple[str, ...]]) -> list[AskedQuestion]:
     snapshot = asked.look.snapshot
     group = next((name for name, of in snapshot.groups.items() if not isinstance(of, OtherGroup)), "my-group")
+    streams = next((name for name, of in snapshot.groups.items() if isinstance(of, StreamsGroup)), "my-application")
     rack = next((one.rack.name for one in snapshot.brokers if one.rack.name), "rack-1")
     broker = snapshot.brokers[0].id if snapshot.brokers else 1
     topic = next(iter(snapshot.topics), "my-topic")
@@ -127,7 +128,7 @@ def _asked_questions(asked: PageRequest, texts: Mapping[str, tuple[str, ...]]) -
         "add-member": f"{group}={rack}",
         "remove-member": f"{group}=MEMBER",
         "strategy": f"{group}=cooperative-sticky",
-        "standbys": f"{group}=1",
+        "standbys": f"{streams}=1",
         "remove-rack": rack,
         "remove-broker": str(broker),
         "add-rack": f"new-rack={new},{new + 1}",
@@ -151,7 +152,7 @@ def _suggestions(asked: PageRequest) -> dict[str, list[str]]:
         "remove-broker": brokers,
         "add-member": members if len(members) <= _SUGGESTED else groups,
         "strategy": [f"{name}=" for name in groups],
-        "standbys": [f"{name}=1" for name in groups],
+        "standbys": [f"{name}=1" for name in groups if isinstance(snapshot.groups[name], StreamsGroup)],
         "replication-factor": [f"{name}=3" for name in list(snapshot.topics)[:_SUGGESTED]],
     }
 

@@ -161,6 +161,12 @@ def test_what_no_agent_answers_is_refused_before_anything_is_done(here: Run, typ
     assert "asks no agent" in done.stderr
 
 
+def test_a_misspelt_command_gets_the_nearest_that_an_agent_answers(here: Run) -> None:
+    done = here("--agent", CLOSED, "grouups", "-o", "json")
+    assert done.exit_code == 2
+    assert "Did you mean groups? An agent answers: " in " ".join(done.stderr.split())
+
+
 @pytest.mark.parametrize(
     "named",
     [("--agent",), ("--agent", "kafka:9464"), ("--agent", "ftp://x"), ("--agent", "http://"), ("--agent", "http://h:x"),

@@ -220,6 +220,14 @@ def test_an_answer_about_a_group_that_brokers_assign_has_a_column_with_the_plug_
     assert row["plugin"]["crossing"] == 0
 
 
+def test_standbys_are_offered_for_streams_applications_alone() -> None:
+    document = page("sick", "/whatif")
+    offered = document.findall(".//datalist[@id='suggest-standbys']/option")
+    assert [one.get("value") for one in offered] == ["shop-app=1"]
+    fields = document.findall(".//input[@name='standbys']")
+    assert {one.get("placeholder") for one in fields} == {"shop-app=1"}
+
+
 @pytest.mark.parametrize(
     ("question", "said"),
     [

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import pytest
 from markupsafe import Markup
 
 from agent.act.journal.journal_topic import no_journal
+from agent.documents.doctor import check_rows, doctor_checks
 from agent.errors import JournalUnavailable
+from agent.explain.doctor_fixes import group_fault_cost
 from agent.values.journal import JournalState
+from agent.values.limits import Limits, PriceLimits
 from agent.values.proposal import PredictedEffect, ProposalKind
 from agent.values.verdict import Hold, HoldReason
 from agent.web.page.environment import short_client
 from agent.web.page.links import subject_words
-from agent.web.page.overview import FirstStep, rank
+from agent.web.page.overview import FirstStep, first_steps, rank
 from agent.web.page.proposal_standing import standing_of
 from agent.web.page.proposals import known_savings
+from tests.builders import an_observation, reader
 from tests.web.page.acting_worlds import NOW_MS, acting, acting_client, approvable
 from tests.web.page.answers import read, words
 from tests.web.page.test_operating_views import main, page
-from tests.web.page.worlds import sick
+from tests.web.page.worlds import sick, watched
 
 
 def test_what_holds_a_proposal_keeps_the_case_of_names() -> None:
@@ -81,6 +86,27 @@ def test_what_mends_a_grave_fault_is_not_put_off_because_it_costs_a_cent() -> No
 
     steps = [step("advise", 1, None), step("leaders", 2, 0.0), step("reassign", 0, -0.01), step("trigger", 2, 0.02)]
     assert [one.kind for one in sorted(steps, key=rank)] == ["trigger", "reassign", "advise", "leaders"]
+
+
+def test_each_group_costs_what_it_has_of_a_fault_that_several_share() -> None:
+    """Two groups in a rack that no broker has, a small and a large one, and one that sends no rack."""
+    answers = an_observation(a=(1,), b=(2,), c=(3,)).topic("orders", *[(1, 2), (2, 3), (3, 1)] * 2)
+    answers.group("large", *(reader(f"l{n}", "zz", f"orders-{n} orders-{n + 3}") for n in range(3)))
+    answers.group("small", reader("s", "zz", "orders-0"), reader("t", "a", "orders-1 orders-2 orders-3 orders-4"))
+    answers.group("mute", reader("m", None, "orders-0 orders-1 orders-2"))
+    look = watched(answers, Limits(price=PriceLimits(usd_per_gb=0.02)))
+    (check,) = [row for row in check_rows(doctor_checks(look), look) if row["check"] == "clients send client.rack"]
+    costs = {name: group_fault_cost(check["check"], name, look) for name in ("large", "small", "mute", "none")}
+    assert costs["mute"].usd_per_day is None, "its reads may cross"
+    assert costs["mute"].at_most_usd_per_day
+    assert costs["none"].usd_per_day is None
+    known = [costs[name].usd_per_day or 0.0 for name in ("large", "small")]
+    assert known[0] > known[1] > 0
+    assert check["usd_per_day"] == pytest.approx(sum(known))
+    steps = first_steps(look, check_rows(doctor_checks(look), look))
+    said = {one: step.usd_per_day for one in costs for step in steps if f" of {one}" in step.sentence}
+    assert {name: said[name] for name in ("large", "small")} == dict(zip(("large", "small"), known, strict=True))
+    assert said.get("mute") is None
 
 
 def test_names_of_streams_are_short_where_a_whole_one_tells_nothing_more() -> None:

@@ -115,6 +115,7 @@ def test_the_overview_says_how_things_are_and_what_to_do_first() -> None:
     assert len(steps) == 3
     assert "saves $4.15 a day" in steps[0]
     assert "critical" in steps[2], "a critical finding is always among them"
+    assert "no proposal answers it" in steps[2]
     assert "group rebalancing rebalances" in words(document).lower()
     healthy = words(page("healthy", "/"))
     assert (
