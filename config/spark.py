@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from config.setting_mistake import SettingMistake
 from config.value_kinds import Millis, NoneWord, Text, at_least
+
+_STRICT = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class RetentionSettings(BaseModel):
+    """How long rows of the pipeline's tables are kept, by whole UTC days; ingest deletes them once a day."""
+
+    model_config = _STRICT
+
+    bronze_ms: Annotated[Annotated[Millis, at_least("2d")] | None, NoneWord] = Field(default=None, alias="bronze")
+    """Telemetry and quarantine, by the time of their records; none: for ever. Proposals and the journal are kept."""
+    silver_ms: Annotated[Annotated[Millis, at_least("15d")] | None, NoneWord] = Field(default=None, alias="silver")
+    """Rows of looks; none: for ever. Outcomes and histories need at least 15 days of them."""
+    gold_ms: Annotated[Annotated[Millis, at_least("15d")] | None, NoneWord] = Field(default=None, alias="gold")
+    """Hours, histories and outcomes; none: for ever."""
 
 
 class SparkSettings(BaseModel):
     """The data pipeline on Spark; it needs the extra ``spark``."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = _STRICT
 
     master: Annotated[Text | None, NoneWord] = None
     """Spark master; none: as spark-submit sets it, else all cores of this machine."""
@@ -36,3 +52,22 @@ class SparkSettings(BaseModel):
     """An hour is closed this long after its end, by the newest event's time; later events are kept and marked late."""
     patience_ms: Annotated[Millis, at_least("0s")] = Field(default=300_000, alias="patience")
     """How long ingest retries while no broker answers, before it ends with exit code 5."""
+    retention: RetentionSettings = Field(default_factory=RetentionSettings)
+    time_travel_ms: Annotated[Millis, at_least("1h")] = Field(default=86_400_000, alias="time_travel")
+    """How long changes of Delta tables can be read back, by time travel and by streams that read them (whole days of
+    their logs are kept)."""
+    stalled_after_ms: Annotated[Millis, at_least("1s")] = Field(default=900_000, alias="stalled_after")
+    """A stream of ingest is stalled when a batch is not written so long after its begin; telemetry also when there was
+    no batch for so long."""
+    metrics_bind: Text = "127.0.0.1"
+    """Address on which ingest serves /metrics."""
+    metrics_port: Annotated[Annotated[int, Field(ge=0, le=65_535)] | None, NoneWord] = None
+    """Port on which ingest serves /metrics, without sign-in; 0 takes a free one, which is logged; none: no metrics."""
+
+    @model_validator(mode="after")
+    def _no_contradictions(self) -> Self:
+        kept = next((name for name, value in self.retention if value is not None), None)
+        if kept is not None and self.format != "delta":
+            name = kept.removesuffix("_ms")
+            raise SettingMistake(f"retention.{name}", "rows are deleted of Delta tables alone; set format delta")
+        return self

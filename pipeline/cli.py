@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from pipeline.commands import backtest, fleet, ingest, refresh, report, sql, weights
+from pipeline.commands import backtest, fleet, ingest, refresh, report, sql, status, weights
 
 spark_app = typer.Typer(
     name="spark",
@@ -21,6 +21,7 @@ spark_app = typer.Typer(
 
 for _command in (
     ingest.ingest,
+    status.status,
     refresh.refresh,
     report.report,
     sql.sql,

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-import time
 from typing import TYPE_CHECKING
 from zlib import crc32
 
 from delta.tables import DeltaTable
+from pyspark.sql import functions as F
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
@@ -16,15 +15,18 @@ if TYPE_CHECKING:
     from pipeline.schemas.table import TableSpec
 
 
-_VERSION = re.compile(r"(\d{20})\.")
-"""Begins the name of every file of the log that belongs to one change."""
-_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.")
-_LOG_KEPT_MS = 1_800_000
-"""How long a change can be read back: a reader of a table has planned to within that time."""
+KEPT = {
+    "delta.deletedFileRetentionDuration": "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration",
+    "delta.logRetentionDuration": "spark.databricks.delta.properties.defaults.logRetentionDuration",
+}
+"""Property of a table -> the session's setting for new tables: how long replaced data and changes can be read back."""
 _LEAST_CHANGES = 10
 """Between two checkpoints."""
-_VACUUM_EVERY = 1_000
-"""Changes after which files that none of them needs any more are looked for."""
+
+
+def keeping(kept_ms: int) -> dict[str, str]:
+    """Settings of a session whose tables can be read back so long."""
+    return dict.fromkeys(KEPT.values(), f"interval {kept_ms // 1_000} seconds")
 
 
 class DeltaFiles:
@@ -34,7 +36,7 @@ class DeltaFiles:
         self._spark = spark
         self._files = files
         self._there: set[str] = set()
-        """Tables that were found: a log of a day has ten thousand files, which are not to be listed at each turn."""
+        """Tables that were found: a log of a day has thousands of files, which are not to be listed at each turn."""
 
     def exists(self, path: str) -> bool:
         """Whether the table's log has a change. A writer that died before its first leaves an empty log, or none."""
@@ -64,25 +66,26 @@ class DeltaFiles:
         else:
             writer.option("replaceWhere", condition).save(path)
 
-    def vacuum(self, path: str) -> None:
-        """Delete what changes of long ago left behind; what is read is not touched.
+    def vacuum(self, path: str, before_day: str | None = None) -> None:
+        """Delete days before that one, and data that no change within the retention needs.
 
-        Of the log everything before the newest checkpoint that is older than half an hour goes, as Delta's protocol has
-        it ("Metadata Cleanup"). Delta itself keeps whole days, which are ten thousand files, and each look at a table
-        lists them all. Data that was replaced goes a day after, by Delta's own vacuum.
+        The log needs nothing: Delta cuts it off itself when it writes a checkpoint, at the first midnight (UTC) before
+        its retention, and a downstream stream or time travel finds every change since then.
         """
-        log = f"{path}/_delta_log"
-        names = self._files.names(log)
-        old = time.time_ns() // 1_000_000 - _LOG_KEPT_MS
-        checkpoints = {int(found[1]): name for name in names if (found := _CHECKPOINT.match(name))}
-        newest_first = sorted(checkpoints, reverse=True)
-        kept = next((one for one in newest_first if self._files.modified_ms(f"{log}/{checkpoints[one]}") < old), 0)
-        gone = {name: int(found[1]) for name in names if (found := _VERSION.match(name)) and int(found[1]) < kept}
-        if any(version % _VACUUM_EVERY == 0 for version in gone.values()):
-            DeltaTable.forPath(self._spark, path).vacuum()
-        # Names are in order. From the oldest: an interruption leaves a log without a hole.
-        for name in gone:
-            self._files.delete(f"{log}/{name}")
+        table = DeltaTable.forPath(self._spark, path)
+        self._keep_as_set(table, path)
+        if before_day is not None:
+            table.delete(F.col("day") < before_day)
+        table.vacuum()
+
+    def _keep_as_set(self, table: DeltaTable, path: str) -> None:
+        """The session's retention of changes, for a table that was made with another."""
+        there = table.detail().select("properties").collect()[0]["properties"]
+        wanted = {name: self._spark.conf.get(setting, None) for name, setting in KEPT.items()}
+        odd = {name: value for name, value in wanted.items() if value and there.get(name) != value}
+        if odd:
+            changes = ", ".join(f"'{name}' = '{value}'" for name, value in odd.items())
+            self._spark.sql(f"ALTER TABLE delta.`{path.replace('`', '``')}` SET TBLPROPERTIES ({changes})")
 
     def merge(self, path: str, table: TableSpec, rows: DataFrame) -> None:
         """Each row in place of the one with its key, or as a new one."""

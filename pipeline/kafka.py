@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from confluent_kafka import KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and not listed in __all__
     AdminClient,
     OffsetSpec,
@@ -25,6 +25,9 @@ from config.plain_file import read_plain
 
 TIMEOUT_S = 15.0
 _EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call] # a constant of the library
+_LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call] # as above
+_LAG_TIMEOUT_S = 3.0
+"""A batch does not wait longer to say how far it is behind."""
 _SAME = (
     BOOTSTRAP_SERVERS,
     CLIENT_ID,
@@ -178,10 +181,18 @@ class TopicClient:
 
     def first_offsets(self, topic: TopicIdentity) -> dict[int, int]:
         """Partition -> offset of the oldest record that is still there. Raises as `topic` does."""
-        earliest = {TopicPartition(topic.name, partition): _EARLIEST for partition in topic.partitions}
+        return self._offsets(topic, _EARLIEST, self._timeout_s)
+
+    def end_offsets(self, topic: TopicIdentity) -> dict[int, int]:
+        """Partition -> offset behind the last record that can be read, committed ones only. Raises as `topic` does."""
+        return self._offsets(topic, _LATEST, min(self._timeout_s, _LAG_TIMEOUT_S))
+
+    def _offsets(self, topic: TopicIdentity, spec: OffsetSpec, timeout_s: float) -> dict[int, int]:
+        wanted = {TopicPartition(topic.name, partition): spec for partition in topic.partitions}
+        committed = IsolationLevel.READ_COMMITTED
         try:
-            futures = self._admin.list_offsets(earliest, request_timeout=self._timeout_s)
-            return {place.partition: answer.result(self._timeout_s + 1).offset for place, answer in futures.items()}
+            futures = self._admin.list_offsets(wanted, isolation_level=committed, request_timeout=timeout_s)
+            return {place.partition: answer.result(timeout_s + 1).offset for place, answer in futures.items()}
         except KafkaException as failed:
             raise self._refusal(failed, f"topic {topic.name}") from None
 

@@ -6,8 +6,8 @@ Nothing here is slow to import: the command line reads it for ``--help``.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -98,28 +98,46 @@ def settings(
 
 
 @contextmanager
-def job(name: str, loaded: LoadedSettings, conf: Mapping[str, str] | None = None) -> Iterator[SparkCommand]:
+def job(
+    name: str, loaded: LoadedSettings, conf: Mapping[str, str] | None = None, say: Callable[[str], None] = say
+) -> Iterator[SparkCommand]:
     """The session and the tables that the settings name; the session ends with the block.
 
     ``conf`` is this command's Spark configuration; settings win over it. Raises NeedsSpark, ToolError, RackwiseError.
     """
-    from pipeline.session import need_spark, spark_session  # noqa: PLC0415 an optional extra
+    from pipeline.session import is_here, need_spark, spark_session  # noqa: PLC0415 an optional extra
 
     need_spark()
+    from py4j.protocol import Py4JError  # noqa: PLC0415 as above
+
+    from pipeline import held_rows  # noqa: PLC0415 as above
+    from pipeline.delta_tables import keeping  # noqa: PLC0415 as above
+    from pipeline.files import HadoopFiles  # noqa: PLC0415 as above
     from pipeline.tables import TableStore  # noqa: PLC0415 as above
 
     wanted = loaded.settings.spark
+    master = wanted.master or wanted.conf.get("spark.master")
+    held = None if is_here(master) else held_rows.shared_folder(wanted.tables)
+    kept = keeping(wanted.time_travel_ms) if wanted.format == "delta" else {}
     spark = spark_session(
         name,
         master=wanted.master,
-        conf={**(conf or {}), **wanted.conf},
+        conf={**kept, **({held_rows.SETTING: held} if held else {}), **(conf or {}), **wanted.conf},
         format=wanted.format,
         on_progress=say,
     )
     try:
         yield SparkCommand(loaded.settings, spark, TableStore(spark, wanted.tables, wanted.format))
     finally:
+        if held is not None:
+            with suppress(Py4JError):  # of a Java that has ended, whose own error is the one to report
+                held_rows.clear(HadoopFiles(spark), wanted.tables, held)
         spark.stop()
+
+
+def checkpoints(job: SparkCommand) -> str:
+    """Folder of ingest's checkpoints."""
+    return (job.settings.spark.checkpoints or f"{job.tables.root}/_checkpoints").rstrip("/")
 
 
 def _pair(text: str) -> tuple[str, str]:

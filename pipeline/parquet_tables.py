@@ -94,8 +94,11 @@ class ParquetFiles:
         there = marked.drop(*keys.columns)
         self._change(path, table, rows, F.coalesce(F.col("_gone"), F.lit(False)), there)  # noqa: FBT003 as above
 
-    def vacuum(self, path: str) -> None:
-        """Delete what a process that died began to write a day ago or longer, and no reader ever saw."""
+    def vacuum(self, path: str, _before_day: str | None = None) -> None:
+        """Delete what a process that died began to write a day ago or longer, and no reader ever saw.
+
+        Settings refuse a retention for Parquet, so there is no day before which rows are deleted.
+        """
         old = time.time_ns() // 1_000_000 - _DAY_MS
         for name in self._files.names(path):
             if name.startswith(_WRITING) and self._files.modified_ms(f"{path}/{name}") < old:

@@ -15,10 +15,11 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent.errors import ConfigError, RackwiseError
-from config.secrets import secrets_in
+from pipeline import held_rows
+from pipeline.spark_java import start_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,14 +36,19 @@ _ALWAYS = {
     # A stopped query ends between two tasks; nothing half-written counts, so there is nothing to wait for.
     "spark.sql.streaming.stopTimeout": "30s",
     "spark.sql.streaming.numRecentProgressUpdates": "8",
+    # Rows that a refresh held go once nothing refers to them, which Java finds out when it collects garbage.
+    "spark.cleaner.referenceTracking.cleanCheckpoints": "true",
+    "spark.cleaner.periodicGC.interval": "5min",
 }
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Every batch leaves a file or two in each table; opening thousands of them would soon take longer than reading.
     "spark.databricks.delta.autoCompact.enabled": "true",
-    # Every batch replaces the current hour: a week of replaced files, Delta's default, would be most of the disk.
+    # Every batch replaces the current hour: a week of replaced files, Delta's default, would be most of the disk. And
+    # each change lists the log's folder on a disk: that of a month, its default, would soon take longer than a batch.
     "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration": "interval 1 day",
+    "spark.databricks.delta.properties.defaults.logRetentionDuration": "interval 1 day",
 }
 _JAVA_OPTIONS = "-Xss4m -XX:+UseSerialGC -Dlog4j2.configurationFile={log}"
 _FIRST_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
@@ -126,11 +132,14 @@ def spark_session(
     from pyspark.sql import SparkSession  # noqa: PLC0415 as above
 
     settings = settings_of(master, dict(conf), format, on_progress)
+    if is_here(settings.get("spark.master")):
+        settings.setdefault(held_rows.SETTING, held_rows.temporary_folder())
     builder = SparkSession.builder.appName(f"rackwise {name}")
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        _start_java(settings)
+        if not is_submitted():
+            start_java(settings)
         return builder.getOrCreate()
     except (PySparkException, RuntimeError) as error:
         raise RackwiseError(
@@ -138,20 +147,6 @@ def spark_session(
             why=str(error).splitlines()[0],
             todo="Check that Java is 17 or 21 (java -version, JAVA_HOME); see Spark's output above.",
         ) from error
-
-
-def _start_java(settings: Mapping[str, str]) -> None:
-    """Start Java with what is no secret, where something is: what pyspark starts it with shows in process lists.
-
-    The rest comes with the session, over a connection of this process's own.
-    """
-    from pyspark import SparkConf, SparkContext, java_gateway  # noqa: PLC0415 an optional extra
-
-    public = [(name, value) for name, value in settings.items() if next(secrets_in(name, value), None) is None]
-    if len(public) < len(settings) and SparkContext._gateway is None:  # noqa: SLF001 pyspark has no other door
-        launch: Callable[[SparkConf], Any] = java_gateway.launch_gateway
-        gateway = launch(SparkConf(loadDefaults=False).setAll(public))
-        SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001 as above
 
 
 def settings_of(
@@ -167,7 +162,7 @@ def settings_of(
     submitted = is_submitted()
     if not submitted or master is not None:
         settings["spark.master"] = master or conf.get("spark.master", DEFAULT_MASTER)
-    if _is_here(settings.get("spark.master")):
+    if is_here(settings.get("spark.master")):
         settings |= _local(settings["spark.master"], conf, on_progress)
     return settings | dict(conf)
 
@@ -177,7 +172,7 @@ def small_batches(master: str | None) -> dict[str, str]:
 
     Java keeps its second compiler: what makes the plans of batch after batch is as hot as code can be.
     """
-    return dict(_SMALL_BATCHES) if _is_here(master) else {}
+    return dict(_SMALL_BATCHES) if is_here(master) else {}
 
 
 @contextmanager
@@ -206,20 +201,16 @@ def sized(spark: SparkSession, rows: int) -> AbstractContextManager[None]:
 
 def short_job(master: str | None) -> dict[str, str]:
     """What to set for a job of some minutes on this machine, most of which is Java's start; nothing elsewhere."""
-    return {"spark.driver.extraJavaOptions": f"{_java_options()} {_FIRST_COMPILER}"} if _is_here(master) else {}
+    return {"spark.driver.extraJavaOptions": f"{_java_options()} {_FIRST_COMPILER}"} if is_here(master) else {}
 
 
-def _is_here(master: str | None) -> bool:
+def is_here(master: str | None) -> bool:
+    """Whether Spark runs on this machine and is started by this process."""
     return not is_submitted() and LOCAL.fullmatch(master or DEFAULT_MASTER) is not None
 
 
 def _java_options() -> str:
     return _JAVA_OPTIONS.format(log=Path(__file__).with_name("log4j2.properties").as_uri())
-
-
-def is_one_process(spark: SparkSession) -> bool:
-    """Whether driver and executor are one: then what an executor holds is there as long as the driver."""
-    return re.fullmatch(r"local(\[.*\])?", spark.sparkContext.master or "") is not None
 
 
 def is_submitted() -> bool:

@@ -34,6 +34,10 @@ Where = Mapping[str, Iterable[str | int]]
 """Column -> values: rows that have one of the values in every column."""
 
 _MARK = "_rackwise.json"
+_VACUUMED = "_vacuumed.json"
+"""Written after each vacuum."""
+_DAY_MS = 86_400_000
+_DAY = re.compile(r"/day=(\d{4}-\d{2}-\d{2})/")
 _PLAIN = re.compile(r"[A-Za-z0-9._:-]*")
 
 
@@ -84,6 +88,13 @@ class TableStore:
             *(F.col(f"`{name}`") for name in more),
         )
 
+    def days(self, table: TableSpec) -> tuple[str, ...]:
+        """The days that a table partitioned by ``day`` has files of, sorted; from the list of files alone."""
+        if not self.exists(table):
+            return ()
+        files = self._layout.read(self.path(table), table).inputFiles()
+        return tuple(sorted({found[1] for file in files if (found := _DAY.search(file))}))
+
     def append(self, table: TableSpec, rows: DataFrame, batch: WriterBatch) -> None:
         """Add the rows, unless this batch was added before. Columns that are not written out are added to the table."""
         with self._turn(table):
@@ -103,11 +114,23 @@ class TableStore:
         with self._turn(table):
             self._layout.merge(self.path(table), table, conformed(table, rows))
 
-    def vacuum(self, table: TableSpec) -> None:
-        """Delete what changes of long ago left behind and no reader needs; nothing where there is no table."""
-        if self.exists(table):
-            with self._turn(table):
-                self._layout.vacuum(self.path(table))
+    def vacuum(self, table: TableSpec, now_ms: int, before_day: str | None = None) -> None:
+        """Delete what changes of long ago left behind and no reader needs; nothing where there is no table.
+
+        ``before_day``: rows of earlier days go as well, of a table partitioned by ``day``. At most once a day, counted
+        from the making of the table: a vacuum lists every file.
+        """
+        if not self.exists(table):
+            return
+        path = self.path(table)
+        done = f"{path}/{_VACUUMED}"
+        last_ms = self._files.modified_ms(done if self._files.exists(done) else f"{path}/{_MARK}")
+        if now_ms - last_ms < _DAY_MS:
+            return
+        with self._turn(table):
+            self._layout.vacuum(path, before_day if "day" in table.partitioned_by else None)
+            self._files.delete(done)
+            self._files.write(done, "{}")
 
     @contextmanager
     def _turn(self, table: TableSpec) -> Iterator[None]:

@@ -289,8 +289,9 @@ def _ended(subject: str, judged: _Judged) -> str | None:
     from agent.values.reassignment import attempt, latest
 
     view = _journal(judged.loaded, ended=True) if judged.loaded is not None and PROPOSAL.fullmatch(subject) else None
-    newest = latest(plan_entries.plans(view), attempt(subject).of) if view else None
-    return None if newest is None else f"{subject} is not proposed now; {attempt_text(newest)}"
+    plans = plan_entries.plans(view) if view else ()
+    newest = latest(plans, attempt(subject).of)
+    return None if newest is None else f"{subject} is not proposed now; {attempt_text(newest, plans)}"
 
 
 # --- the journal ------------------------------------------------------------------------------------------------

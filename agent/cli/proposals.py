@@ -246,7 +246,7 @@ def _attempt(view: JournalState, proposal_id: str) -> int:
     newest = latest(plans, proposal_id)
     attempt = next_attempt(plans, view, proposal_id).number
     if attempt > 1:
-        before = f"; {attempt_text(newest)}" if newest is not None and newest.ended else ""
+        before = f"; {attempt_text(newest, plans)}" if newest is not None and newest.ended else ""
         say(f"this is attempt {attempt}{before}")
     return attempt
 

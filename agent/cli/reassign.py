@@ -56,7 +56,7 @@ def status(
 ) -> None:
     """Plans of the journal, and every reassignment that the brokers report, also of other tools."""
     from agent.cli.follow import ReassignmentWatcher
-    from agent.documents.journal import reassign_status
+    from agent.documents.journal import ReportedMoves, reassign_status
 
     if agent_api.named_agent() is not None:
         _status_of_an_agent(source, output, every=every, only=(plan, reassignment_json, rollback_json))
@@ -67,7 +67,8 @@ def status(
     with ReassignmentWatcher(loaded).open() as watcher:
         observation = watcher.look()
         copies = watcher.copies(observation, named)
-    document = reassign_status(records, observation.reassignments, copies, named=named, plan=plan)
+    look = ReportedMoves(observation.taken_ms, observation.reassignments, tuple(copies))
+    document = reassign_status(records, look, named=named, plan=plan)
     if chosen(output) is not OutputFormat.TABLE:
         emit_one(document, output)
     else:
@@ -185,11 +186,13 @@ def _say_way_back(loaded: LoadedSettings, name: str) -> None:
     """How many partitions may move back, and at which limits; of a plan that is not known the agent's answer tells."""
     from agent.journal import plan_entries
     from agent.values.number_format import counted
-    from agent.values.reassignment import latest, limits_words
+    from agent.values.reassignment import latest, limits_words, rollback_words, taken_back_by
 
     plans = plan_entries.plans(ask.journal(ask.plan_of(loaded)))
     plan = next((one for one in plans if one.proposal_id == name), None) or latest(plans, name)
-    if plan is not None and not plan.dropped:
+    if plan is not None and (back := taken_back_by(plans, plan.proposal_id)) is not None:
+        say(f"{plan.proposal_id}: {counted(plan.partitions, 'partition')}, {plan.state.value}; {rollback_words(back)}")
+    elif plan is not None and not plan.dropped:
         limits = limits_words(plan.throttle_bytes_per_s, plan.max_moves) or " with the limits of the settings"
         partitions = counted(plan.partitions, "partition")
         say(f"{plan.proposal_id}: {partitions}, {plan.state.value}; those that have moved move back{limits}")

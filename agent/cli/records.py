@@ -19,9 +19,15 @@ def plan_cells(row: PlanRow) -> JournalRow:
     rate = row["rate_bytes_per_s"]
     return {
         **row,
-        "state": f"{row['state']}{', paused' if row['paused'] else ''}",
+        "state": state_words(row),
         "throttle": None if rate is None else f"{sized(rate)}/s",
     }
+
+
+def state_words(row: PlanRow) -> str:
+    """``open, paused``, or ``done; rollback: p-1-back``."""
+    back = f"; rollback: {row['taken_back_by']}" if row["taken_back_by"] is not None else ""
+    return f"{row['state']}{', paused' if row['paused'] else ''}{back}"
 
 
 def copy_cells(row: CopyRow) -> JournalRow:

@@ -9,6 +9,7 @@ from agent.journal import plan_entries
 from agent.journal.approvals import ProposalApproval, approvals
 from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, history, pause_in
 from agent.journal.leader import leader_in
+from agent.journal.plan_entries import MoveOwner
 from agent.journal.triggers import triggers
 from agent.values.journal import JournalState, under
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
@@ -23,6 +24,7 @@ from agent.values.reassignment import (
     ThrottleDebt,
     attempt,
     of_plan,
+    taken_back_by,
 )
 from assignors.problem import TopicPartition
 
@@ -44,11 +46,16 @@ if TYPE_CHECKING:
 
 def plan_rows(view: JournalState) -> list[PlanRow]:
     """One row per plan, the latest last."""
-    return [plan_row(plan, plan_entries.batches(view, plan.proposal_id)) for plan in plan_entries.plans(view)]
+    plans = plan_entries.plans(view)
+    return [plan_row(plan, plan_entries.batches(view, plan.proposal_id), plans) for plan in plans]
 
 
-def plan_row(plan: ReassignmentPlan, batches: Iterable[Batch]) -> PlanRow:
-    """A plan, and how far it is; partitions that were taken back count as not done."""
+def plan_row(plan: ReassignmentPlan, batches: Iterable[Batch], plans: tuple[ReassignmentPlan, ...] = ()) -> PlanRow:
+    """A plan, and how far it is; partitions that it took back itself count as not done.
+
+    ``plans``: those of the journal; one of them may take it back.
+    """
+    rollback = taken_back_by(plans, plan.proposal_id)
     own = tuple(batches)
     ends = {end.id: end.end for batch in own if not batch.back for end in batch.ends}
     back = {end.id for batch in own if batch.back for end in batch.ends if end.end is PartitionEndReason.DONE}
@@ -68,6 +75,7 @@ def plan_row(plan: ReassignmentPlan, batches: Iterable[Batch]) -> PlanRow:
         "approved_by": plan.approved_by,
         "reason": plan.reason,
         "sentence": plan.sentence,
+        "taken_back_by": None if rollback is None else rollback.proposal_id,
         "ends": {end.value: sum(one is end for one in ends.values()) for end in sorted(others)},
         "targets": [_planned(target, ends.get(target.id)) for target in plan.targets],
     }
@@ -128,15 +136,15 @@ def throttle_row(debt: ThrottleDebt) -> ThrottleRow:
     }
 
 
-def move_row(move: RawReassignment, plan: str | None, *, known: bool) -> MoveRow:
+def move_row(move: RawReassignment, owner: MoveOwner) -> MoveRow:
     """A reassignment in progress as the brokers report it; without a journal none is rackwise's own."""
     return {
         "partition": str(move.id),
         "adding": list(move.adding),
         "removing": list(move.removing),
         "replicas": list(move.replicas),
-        "ours": plan is not None if known else None,
-        "by": (plan or "another tool") if known else None,
+        "ours": owner.plan is not None if owner.known else None,
+        "by": (owner.plan or "another tool") if owner.known else None,
     }
 
 
@@ -228,44 +236,51 @@ class JournalRecords(NamedTuple):
     why: str = ""
     """Why there is nothing to read; empty where there is."""
 
-    def ours(self, by: str | None) -> bool | None:
-        """Whether it is rackwise's own; None where that is unknown."""
-        return by is not None if self.known else None
+    def owners(self, look: ReportedMoves) -> Mapping[TopicPartition, MoveOwner]:
+        """Partition -> whose its reassignment is."""
+        owners = plan_entries.move_owners(self.view, look.moves, look.taken_ms)
+        return owners if self.known else {one: MoveOwner(None, known=False) for one in owners}
+
+
+class ReportedMoves(NamedTuple):
+    """What the brokers reported in one look."""
+
+    taken_ms: int
+    """Epoch milliseconds at which the look began."""
+    moves: tuple[RawReassignment, ...] = ()
+    copies: tuple[ReplicaProgress, ...] = ()
+
+    def of(self, partitions: Collection[TopicPartition]) -> ReportedMoves:
+        """Of these partitions alone."""
+        moves = tuple(one for one in self.moves if one.id in partitions)
+        return ReportedMoves(self.taken_ms, moves, tuple(one for one in self.copies if one.id in partitions))
+
+
+def running_moves(records: JournalRecords, look: ReportedMoves) -> ReportedMoves:
+    """Those that have not ended since by the journal, so that both are of one state."""
+    return look.of({one for one, owner in records.owners(look).items() if not owner.ended})
 
 
 def reassign_status(
-    records: JournalRecords,
-    moves: Iterable[RawReassignment],
-    copies: Iterable[ReplicaProgress],
-    *,
-    named: ReassignmentPlan | None = None,
-    plan: str | None = None,
+    records: JournalRecords, look: ReportedMoves, *, named: ReassignmentPlan | None = None, plan: str | None = None
 ) -> ReassignStatus:
     """Plans by the journal, and the reassignments and copies that the brokers report.
 
     ``named``: only moves of this plan's partitions; ``plan``: only rows of the plan, or of the attempts at a proposal.
     """
-    view = records.view
-    wanted = {target.id for target in named.targets} if named is not None else None
+    view, owners = records.view, records.owners(look)
+    shown = look if named is None else look.of({target.id for target in named.targets})
+    moves = [move_row(one, owners[one.id]) for one in shown.moves]
+    ours = {row["partition"]: row["ours"] for row in moves}
     return {
         "leader": leader_row(view),
         "paused": pause_row(view),
         "throttles": throttle_rows(view),
         "journal": records.journal,
         "plans": [row for row in plan_rows(view) if plan is None or plan in (row["plan"], attempt(row["plan"]).of)],
-        "reassignments": [
-            move_row(one, _by(view, one.id), known=records.known) for one in moves if wanted is None or one.id in wanted
-        ],
-        "copies": [copy_row(one, ours=records.ours(_by(view, one.id))) for one in copies],
+        "reassignments": moves,
+        "copies": [copy_row(one, ours=ours.get(str(one.id))) for one in shown.copies],
     }
-
-
-def _by(view: JournalState, partition: TopicPartition) -> str | None:
-    """The plan of ours that moves it: one with a batch that has not closed; None when none does."""
-    for batch in plan_entries.batches(view):
-        if batch.state is not BatchState.CLOSED and any(target.id == partition for target in batch.targets):
-            return batch.proposal_id
-    return None
 
 
 # Planned replicas beside those that partitions have. A plan is its row of ``reassign status``.

@@ -114,6 +114,8 @@ class PlanRow(TypedDict):
     reason: str
     """The reason given with the approval."""
     sentence: str
+    taken_back_by: str | None
+    """The plan that takes this ended one back, or has taken it back; null where none does."""
     ends: dict[str, int]
     """Partitions that ended otherwise than planned, by how."""
     targets: list[PlanPartition]

@@ -19,7 +19,7 @@ from agent.values.snapshot import PartitionState, ReaderGroup, Snapshot
 from agent.values.verdict import Hold, HoldReason, Refuse, RefuseReason
 
 
-def _under_min_isr(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
+def _enough_in_sync(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
     for state in _partitions(proposal, context.fresh):
         minimum = context.fresh.topics[state.id.topic].min_isr
         in_sync = len([broker for broker in state.isr if broker not in state.offline])
@@ -32,7 +32,7 @@ def _under_min_isr(proposal: Proposal, context: GuardContext) -> Hold | Refuse |
     return None
 
 
-def _under_min_isr_meanwhile(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
+def _enough_in_sync_while_moving(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
     """A moving partition has more replicas, so a min ISR above its former number of replicas counts in full."""
     if proposal.kind is not ProposalKind.REASSIGN:
         return None
@@ -44,7 +44,7 @@ def _under_min_isr_meanwhile(proposal: Proposal, context: GuardContext) -> Hold 
     return None
 
 
-def _unknown(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
+def _state_known(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
     for gap in context.fresh.gaps:
         if _needs(proposal, gap, context.fresh):
             what = f"{gap.part.value} of {gap.subject}" if gap.subject else gap.part.value
@@ -55,7 +55,7 @@ def _unknown(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
     return None
 
 
-def _broker_absent(proposal: Proposal, context: GuardContext) -> Hold | None:
+def _brokers_present(proposal: Proposal, context: GuardContext) -> Hold | None:
     """A broker that may be restarting: moves away from it would have to be undone."""
     if not context.absences or not rests_on_brokers(proposal):
         return None
@@ -72,7 +72,7 @@ def _broker_absent(proposal: Proposal, context: GuardContext) -> Hold | None:
     return Hold(proposal.id, HoldReason.BROKER_ABSENT, sentence, context.fresh.taken_ms + left_ms[broker])
 
 
-def _stale(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
+def _unchanged(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
     now = context.preconditions.hash(proposal.reason, proposal.subject, proposal.before, proposal.after)
     if now == proposal.snapshot_hash:
         return None
@@ -80,14 +80,14 @@ def _stale(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
     return Refuse(proposal.id, RefuseReason.STALE_SNAPSHOT, sentence)
 
 
-def _expired(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
+def _not_expired(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
     late_ms = context.fresh.taken_ms - proposal.expires_ms
     if late_ms <= 0:
         return None
     return Refuse(proposal.id, RefuseReason.EXPIRED, f"refused: it expired {lasted(late_ms)} ago")
 
 
-def _reassignment_running(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
+def _nothing_moves(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
     running = context.fresh.reassignments
     match proposal.kind:
         case ProposalKind.REASSIGN:
@@ -106,7 +106,7 @@ def _reassignment_running(proposal: Proposal, context: GuardContext) -> Hold | R
     return Hold(proposal.id, HoldReason.REASSIGNMENT_RUNNING, sentence)
 
 
-def _group_not_stable(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
+def _group_stable(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
     group = context.fresh.groups.get(proposal.subject.name)
     if proposal.kind is not ProposalKind.TRIGGER or not isinstance(group, ReaderGroup):
         return None
@@ -116,7 +116,7 @@ def _group_not_stable(proposal: Proposal, context: GuardContext) -> Hold | Refus
     return Hold(proposal.id, HoldReason.GROUP_NOT_STABLE, f"held: group {group.id} is {state}")
 
 
-def _rack_not_steady(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
+def _racks_stable(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
     if not context.unsteady:
         return None
     restless = sorted(touched_brokers(proposal, context.preconditions) & context.unsteady)
@@ -126,7 +126,7 @@ def _rack_not_steady(proposal: Proposal, context: GuardContext) -> Hold | Refuse
     return Hold(proposal.id, HoldReason.RACK_NOT_STEADY, sentence)
 
 
-def _cooling_down(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
+def _cooldown_of_trigger_over(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
     acted_ms = context.memory.acts.get(str(proposal.subject))
     if acted_ms is None or proposal.kind is not ProposalKind.TRIGGER:
         return None
@@ -137,13 +137,13 @@ def _cooling_down(proposal: Proposal, context: GuardContext) -> Hold | Refuse | 
     return Hold(proposal.id, HoldReason.COOLING_DOWN, sentence, context.fresh.taken_ms + left_ms)
 
 
-def _owner_acts(proposal: Proposal, _context: GuardContext) -> Hold | Refuse | None:
+def _agent_can_do_it(proposal: Proposal, _context: GuardContext) -> Hold | Refuse | None:
     if proposal.kind is not ProposalKind.ADVISE:
         return None
     return Hold(proposal.id, HoldReason.OWNER_ACTS, "held: only the owner of the client or broker can follow advice")
 
 
-def _mode(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
+def _mode_execute(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
     mode = context.limits.mode
     if mode is AgentMode.EXECUTE:
         return None
@@ -151,18 +151,18 @@ def _mode(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
 
 
 CHECKS: tuple[Check, ...] = (
-    _under_min_isr,
-    _under_min_isr_meanwhile,
-    _unknown,
-    _broker_absent,
-    _stale,
-    _expired,
-    _reassignment_running,
-    _group_not_stable,
-    _rack_not_steady,
-    _cooling_down,
-    _owner_acts,
-    _mode,
+    _enough_in_sync,
+    _enough_in_sync_while_moving,
+    _state_known,
+    _brokers_present,
+    _unchanged,
+    _not_expired,
+    _nothing_moves,
+    _group_stable,
+    _racks_stable,
+    _cooldown_of_trigger_over,
+    _agent_can_do_it,
+    _mode_execute,
 )
 """Gravest first."""
 

@@ -38,7 +38,7 @@ def _leading(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
     return CheckPassed("this agent leads" if leader is None else f"{leader.agent} on {leader.host} leads")
 
 
-def _cluster(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
+def _right_cluster(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
     wanted, here = context.limits.cluster.id, context.fresh.cluster_id
     leader = leader_in(context.records.view)
     if wanted is not None and here != wanted:
@@ -50,7 +50,7 @@ def _cluster(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
     return CheckPassed(f"this is cluster {here}")
 
 
-def _begun(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
+def _not_in_progress(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     """One attempt at a time; an ended one holds no other, and its approval covers no other."""
     if proposal.kind is ProposalKind.TRIGGER:
         return None
@@ -58,7 +58,8 @@ def _begun(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | No
     if newest is None:
         return CheckPassed("no attempt has begun")
     if newest.ended:
-        return CheckPassed(f"{attempt_text(newest)}; {context.records.next(proposal.id).number} is the next attempt")
+        ended = attempt_text(newest, context.records.every)
+        return CheckPassed(f"{ended}; {context.records.next(proposal.id).number} is the next attempt")
     how = ", paused" if newest.paused else ""
     sentence = (
         f"held: it is in progress ({newest.state.value}{how}), approved by {newest.approved_by or 'an unknown user'}"
@@ -66,7 +67,7 @@ def _begun(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | No
     return Hold(proposal.id, HoldReason.BEGUN, sentence)
 
 
-def _size(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
+def _fits_one_plan(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     """A proposal too large for a plan: an approval of it would have no effect."""
     if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
         return None
@@ -78,7 +79,7 @@ def _size(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | Non
     return CheckPassed(f"{counted(need.partitions, 'partition')} of at most {MOST_TARGETS:,} in one plan")
 
 
-def _group(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
+def _group_may_be_triggered(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     if proposal.kind is not ProposalKind.TRIGGER:
         return None
     view, limits = context.records.view, context.limits
@@ -93,7 +94,7 @@ def _group(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | No
     return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence, found.until_ms, lasting=lasting)
 
 
-def _probing(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
+def _worth_a_rebalance(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     """Whether it is time for a trigger for warm-ups (KIP-441); other proposals do not wait for any."""
     if proposal.kind is not ProposalKind.TRIGGER or proposal.reason not in PROBED:
         return None
@@ -103,7 +104,7 @@ def _probing(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | 
     return Hold(proposal.id, HoldReason.PROBING, held.sentence, held.until_ms)
 
 
-def _paused(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
+def _not_paused(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
     pause = pause_in(context.records.view)
     if pause is None:
         return CheckPassed("acting is not paused")
@@ -113,7 +114,7 @@ def _paused(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
     return Hold(proposal.id, HoldReason.PAUSED, sentence)
 
 
-def _left_out(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
+def _not_excluded(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
     execute, name = context.limits.execute, proposal.subject.name
     kind = "groups" if proposal.kind is ProposalKind.TRIGGER else "topics"
     include = execute.include_groups if kind == "groups" else execute.include_topics
@@ -127,7 +128,7 @@ def _left_out(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
     return CheckPassed(f"{name} is not excluded (patterns: {len(include)} include, {len(exclude)} exclude)")
 
 
-def _window(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
+def _window_open(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
     windows = context.limits.windows
     shut = closed_window(windows, proposal.kind.value, context.now_ms)
     if shut is not None:
@@ -138,10 +139,28 @@ def _window(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
     )
 
 
-ACTING_CHECKS: tuple[Check, ...] = (_leading, _cluster, _begun, _size, _group, _probing, _paused, _left_out, _window)
+ACTING_CHECKS: tuple[Check, ...] = (
+    _leading,
+    _right_cluster,
+    _not_in_progress,
+    _fits_one_plan,
+    _group_may_be_triggered,
+    _worth_a_rebalance,
+    _not_paused,
+    _not_excluded,
+    _window_open,
+)
 """Gravest first."""
 
-JOURNAL_CHECKS: tuple[Check, ...] = (_leading, _cluster, _begun, _size, _paused, _left_out, _window)
+JOURNAL_CHECKS: tuple[Check, ...] = (
+    _leading,
+    _right_cluster,
+    _not_in_progress,
+    _fits_one_plan,
+    _not_paused,
+    _not_excluded,
+    _window_open,
+)
 """Checks whose answer may change without a look at the cluster."""
 
 

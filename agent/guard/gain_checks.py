@@ -41,7 +41,7 @@ def copying_usd(predicted: PredictedEffect, limits: Limits) -> float | None:
     return predicted.bytes_to_move / BYTES_PER_GB * max((limits.price.usd_per_gb, *limits.price.between.values()))
 
 
-def _tried(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
+def _not_tried(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     """The same trigger again: the last rebalance did not change its preconditions."""
     if proposal.reason is not ProposalReason.REBALANCE_IMPROVES:
         return None
@@ -62,7 +62,7 @@ def _tried(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | No
     return CheckPassed(f"the same trigger was not sent within {lasted(window_ms)}")
 
 
-def _gain(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
+def _enough_gain(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     if proposal.reason not in SAVERS:
         return None
     limits = context.limits
@@ -96,7 +96,7 @@ def _gain(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | Non
     return CheckPassed("; ".join(sentences) or "no least gain is set")
 
 
-def _payback(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
+def _pays_back(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     most_days = context.limits.execute.payback_days
     if proposal.reason not in SAVERS or most_days is None:
         return None
@@ -119,7 +119,7 @@ def _payback(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | 
     return Hold(proposal.id, HoldReason.NO_PAYBACK, f"held: {sentence}") if days > most_days else CheckPassed(sentence)
 
 
-def _cooled_down(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
+def _cooldown_of_plans_over(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     """The cooldown of plans; triggers have their own among the refusals of groups."""
     if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
         return None
@@ -155,5 +155,5 @@ def _by_kafka(rows: tuple[Locality, ...], unit: str) -> Locality | None:
     return next((row for row in rows if row.measure is LocalityMeasure.KAFKA and row.unit == unit), None)
 
 
-WORTH_CHECKS: tuple[Check, ...] = (_cooled_down, _tried, _gain, _payback)
+WORTH_CHECKS: tuple[Check, ...] = (_cooldown_of_plans_over, _not_tried, _enough_gain, _pays_back)
 """Gravest first."""

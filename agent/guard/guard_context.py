@@ -48,13 +48,18 @@ class GuardJournal:
         """By name. Raises UnreadableError."""
         return {plan.proposal_id: DatedPlan(plan, at_ms) for plan, at_ms in plan_entries.dated_plans(self.view)}
 
+    @cached_property
+    def every(self) -> tuple[ReassignmentPlan, ...]:
+        """Every plan, ended or not. Raises UnreadableError."""
+        return tuple(begun.plan for begun in self.plans.values())
+
     def newest(self, proposal_id: str) -> ReassignmentPlan | None:
         """The newest attempt at a proposal; None when there was none. Raises UnreadableError."""
-        return latest((begun.plan for begun in self.plans.values()), proposal_id)
+        return latest(self.every, proposal_id)
 
     def next(self, proposal_id: str) -> PlanAttempt:
         """The attempt that would begin now. Raises UnreadableError."""
-        return next_attempt(tuple(begun.plan for begun in self.plans.values()), self.view, proposal_id)
+        return next_attempt(self.every, self.view, proposal_id)
 
     @cached_property
     def batches(self) -> tuple[DatedBatch, ...]:
@@ -121,7 +126,7 @@ EMPTY: JournalState = {}
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 
 
-def _triggers(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
+def _triggers_left(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     if proposal.kind is not ProposalKind.TRIGGER:
         return None
     limits, now_ms = context.limits.trigger, context.now_ms
@@ -139,7 +144,7 @@ def _triggers(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed |
     return CheckPassed("; ".join(uses))
 
 
-def _group_triggers(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
+def _triggers_of_group_left(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     if proposal.kind is not ProposalKind.TRIGGER:
         return None
     name = proposal.subject.name
@@ -155,7 +160,7 @@ def _group_triggers(proposal: Proposal, context: GuardContext) -> Hold | CheckPa
     )
 
 
-def _batches(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
+def _batches_of_plans_left(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
     if proposal.kind not in (ProposalKind.REASSIGN, ProposalKind.LEADERS):
         return None
     return batches_left(proposal.id, context.records.batches, context.limits.execute, context.now_ms)
@@ -221,5 +226,5 @@ def _used(times: Sequence[int], now_ms: int, span_ms: int, budget: int) -> tuple
     return len(recent), recent[over] + span_ms if 0 <= over < len(recent) else None
 
 
-BUDGET_CHECKS: tuple[Check, ...] = (_triggers, _group_triggers, _batches)
+BUDGET_CHECKS: tuple[Check, ...] = (_triggers_left, _triggers_of_group_left, _batches_of_plans_left)
 """In their order."""

@@ -27,6 +27,8 @@ from agent.values.verdict import Allow, CheckPassed, Hold, Verdict
 
 ALL_CHECKS: tuple[Check, ...] = (*CHECKS, *ACTING_CHECKS, *WORTH_CHECKS, *BUDGET_CHECKS)
 """Gravest first; approval comes after them."""
+APPROVED = "approved"
+"""The name of that last check."""
 _LEADING = ACTING_CHECKS[0]
 """Where it holds there is no journal, so earlier plans and approvals are unknown."""
 _WITHOUT_JOURNAL = WORTH_CHECKS[-1:]
@@ -80,10 +82,14 @@ def explained(
             continue
         answer = check(proposal, context)
         if answer is not None:
-            rule = getattr(check, "__name__", "check").strip("_").replace("_", " ")
-            lines.append(_line(proposal.id, rule, answer))
+            lines.append(_line(proposal.id, check_name(check), answer))
         readable = readable and not (check is _LEADING and isinstance(answer, Hold))
-    return (*lines, _line(proposal.id, "approval", approved(proposal, context))) if readable else tuple(lines)
+    return (*lines, _line(proposal.id, APPROVED, approved(proposal, context))) if readable else tuple(lines)
+
+
+def check_name(check: Check) -> str:
+    """What is true where it holds, such as ``not paused``: the name of its function in words."""
+    return getattr(check, "__name__", "check").strip("_").replace("_", " ")
 
 
 def guard_context(

@@ -19,7 +19,16 @@ from typing import NamedTuple
 
 from agent.journal.codec import read_value, read_values
 from agent.values.journal import JournalState, JournalWrite, under
-from agent.values.reassignment import PlanAttempt, ReassignmentPlan, attempt, latest, of_plan, rolled_back_plan
+from agent.values.reassignment import (
+    PlanAttempt,
+    ReassignmentPlan,
+    attempt,
+    latest,
+    of_plan,
+    rollback_words,
+    rolled_back_plan,
+    taken_back_by,
+)
 from agent.values.typed_json import MOST_INT, UnreadableError, from_json, is_time, to_json
 
 COMMANDS = "command"
@@ -226,7 +235,11 @@ def next_attempt(plans: Iterable[ReassignmentPlan], view: JournalState, proposal
     return PlanAttempt(proposal_id, 1 + max((*began, 0 if newest is None else of_plan(newest).number)))
 
 
-def attempt_text(plan: ReassignmentPlan) -> str:
-    """An attempt and its state in words: ``attempt 1 rolled back (rollback requested by ann@desk)``."""
+def attempt_text(plan: ReassignmentPlan, plans: tuple[ReassignmentPlan, ...] = ()) -> str:
+    """An attempt and its state in words: ``attempt 1 rolled back (rollback requested by ann@desk)``.
+
+    ``plans``: those of the journal; one of them may have taken it back.
+    """
     how = f" ({plan.sentence})" if plan.sentence else ""
-    return f"attempt {of_plan(plan).number} {plan.state.value}{how}"
+    back = taken_back_by(plans, plan.proposal_id)
+    return f"attempt {of_plan(plan).number} {plan.state.value}{how}" + (f"; {rollback_words(back)}" if back else "")

@@ -29,6 +29,7 @@ from agent.journal.triggers import TriggerEffect, triggers
 from agent.values.journal import Entry, JournalState, JournalWrite, under
 from agent.values.kafka import THROTTLE_KEYS
 from agent.values.memory import Memory
+from agent.values.observation import RawReassignment
 from agent.values.reassignment import (
     Batch,
     BatchState,
@@ -330,3 +331,58 @@ def remembered(
 
 def _key(batch: Batch) -> BatchKey:
     return batch.proposal_id, batch.number
+
+
+_CLOCKS_MS = 60_000
+"""Clocks of two hosts may differ by so much: an end by the journal's clock is not surely before a look by another."""
+
+
+class MoveOwner(NamedTuple):
+    """Whose a reassignment is that the brokers reported in a look."""
+
+    plan: str | None
+    """The plan of ours that asked for it; None where none did, or where that is unknown."""
+    known: bool = True
+    """False where it may be ours: the journal is older than the look, or has an end of about the time of the look."""
+    ended: bool = False
+    """Whether the journal, which is newer than the look, has its end."""
+
+
+ANOTHER_TOOL = MoveOwner(None)
+_UNKNOWN = MoveOwner(None, known=False)
+
+
+def move_owners(view: JournalState, moves: Iterable[RawReassignment], taken_ms: int) -> dict[TopicPartition, MoveOwner]:
+    """Partition -> whose its reassignment is; ``taken_ms``: epoch milliseconds at which the look began.
+
+    The journal may be newer than the look, so a batch that has ended since counts; or older by what is in its way, so
+    a move that an open plan is yet to ask for may be ours. A move to other replicas than ours is another tool's.
+    Raises UnreadableError.
+    """
+    reported = {one.id: frozenset(one.replicas) - frozenset(one.removing) for one in moves}
+    found = dict.fromkeys(reported, ANOTHER_TOOL)
+    if not reported:
+        return found
+    for plan in plans(view):
+        for target in () if plan.ended else plan.targets:
+            if reported.get(target.id) in (frozenset(target.after), frozenset(target.before)):
+                found[target.id] = _UNKNOWN
+    for batch, at_ms in dated_batches(view):
+        ends = {end.id for end in batch.ends}
+        for target in batch.targets if _asked(batch) else ():
+            if reported.get(target.id) == frozenset(target.after):
+                found[target.id] = _owner_by(batch, found[target.id], at_ms - taken_ms, ended=target.id in ends)
+    return found
+
+
+def _asked(batch: Batch) -> bool:
+    return batch.sendings > 0 or batch.state in (BatchState.SENT, BatchState.ACKED)
+
+
+def _owner_by(batch: Batch, so_far: MoveOwner, later_ms: int, *, ended: bool) -> MoveOwner:
+    """By a batch that asked for these replicas, and was last written so long after the look."""
+    if not ended and batch.state is not BatchState.CLOSED:
+        return MoveOwner(batch.proposal_id)
+    if later_ms >= 0:
+        return MoveOwner(batch.proposal_id, ended=True)
+    return _UNKNOWN if later_ms > -_CLOCKS_MS else so_far

@@ -76,21 +76,23 @@ def selector_is_rack_aware(brokers: Iterable[BrokerState], configs: Mapping[int,
 
     Of a selector that is not Kafka's own it is unknown.
     """
-    rack_aware: list[bool | None] = []
-    for broker in brokers:
-        if not broker.alive:
-            continue
-        config = configs.get(broker.id)
-        if config is None:
-            rack_aware.append(None)
-        else:
-            selector = config.get(REPLICA_SELECTOR)
-            rack_aware.append(False if not selector else (selector == RACK_AWARE_SELECTOR or None))
+    rack_aware = [broker_is_rack_aware(configs.get(broker.id)) for broker in brokers if broker.alive]
     if not rack_aware:
         return None
     if False in rack_aware:
         return False
     return None if None in rack_aware else True
+
+
+def broker_is_rack_aware(config: Mapping[str, str] | None) -> bool | None:
+    """Whether the broker of this config sends reads of the partitions that it leads to the nearest replica.
+
+    None where its config did not answer, and of a selector that is not Kafka's own.
+    """
+    if config is None:
+        return None
+    selector = config.get(REPLICA_SELECTOR)
+    return (selector == RACK_AWARE_SELECTOR or None) if selector else False
 
 
 def _broker_rack(rows: list[RawBroker], located: RackLocatorChain | None) -> Rack:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -48,6 +49,22 @@ _VIEWS = {
     NotificationEvent.RACK: "racks",
 }
 """Views of the page by their paths; the overview has the others."""
+
+
+_KIND_WORDS = {
+    FindingSeverity.CRITICAL.value: ("critical finding",),
+    FindingSeverity.WARNING.value: ("warning",),
+    FindingSeverity.INFO.value: ("info finding",),
+    NotificationEvent.FINDING.value: ("finding",),
+    NotificationEvent.RACK.value: ("rack lost", "racks lost"),
+    NotificationEvent.SIGHT.value: ("part not observed", "parts not observed"),
+    NotificationEvent.PLAN_FAILED.value: ("plan not carried out", "plans not carried out"),
+    NotificationEvent.PROPOSAL.value: ("proposal waiting", "proposals waiting"),
+    NotificationEvent.PLAN_DONE.value: ("plan done", "plans done"),
+    NotificationEvent.LEADERSHIP.value: ("change of leadership", "changes of leadership"),
+    "over": ("ended", "ended"),
+}
+"""Of a title, in its order: one and several of a kind."""
 
 
 class EventNotification(NamedTuple):
@@ -166,14 +183,13 @@ def _body(lines: Sequence[str], tail: Sequence[str], room: int) -> str:
 def _headline(worst_first: Sequence[EventNotification]) -> str:
     if len(worst_first) == 1:
         return f"{'ended: ' if worst_first[0].over else ''}{worst_first[0].sentence}"
-    begun = [one for one in worst_first if not one.over]
-    critical = sum(one.severity is FindingSeverity.CRITICAL for one in begun)
-    parts = [
-        f"{critical} critical" if critical else "",
-        f"{len(begun) - critical} other" if len(begun) > critical else "",
-        f"{len(worst_first) - len(begun)} ended" if len(worst_first) > len(begun) else "",
-    ]
-    return ", ".join(part for part in parts if part)
+    kinds = Counter("over" if one.over else _kind(one) for one in worst_first)
+    return ", ".join(counted(kinds[kind], *_KIND_WORDS[kind]) for kind in _KIND_WORDS if kinds[kind])
+
+
+def _kind(one: EventNotification) -> str:
+    """A finding by its severity, what else begins by its event."""
+    return one.severity.value if one.event is NotificationEvent.FINDING and one.severity else one.event.value
 
 
 def _line(one: EventNotification) -> str:

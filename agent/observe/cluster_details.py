@@ -22,6 +22,7 @@ from agent.observe.context import (
 from agent.values.kafka import (
     CLASSIC_GROUP,
     CONSUMER_PROTOCOL_TYPE,
+    SHARE_GROUP,
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
@@ -196,6 +197,12 @@ def ask_details(context: ObserveContext, listing: ClusterListing) -> ClusterDeta
         lambda: wire.fetch_committed(_committing(groups), timeout_ms, coordinators=places),
         CommittedOffsets({}, ()),
     )
+    shared: ObserveQuery[CommittedOffsets] = ObserveQuery(
+        ObservationPart.COMMITTED_OFFSETS,
+        lambda: wire.fetch_committed(_sharing(groups), timeout_ms, coordinators=places, are_shared=True),
+        CommittedOffsets({}, ()),
+        subject="share groups",
+    )
     configs: ObserveQuery[CachedConfigs] = ObserveQuery(
         ObservationPart.TOPIC_CONFIGS, partial(topic_configs, context, _present(listing.topics)), NO_CONFIGS
     )
@@ -210,13 +217,14 @@ def ask_details(context: ObserveContext, listing: ClusterListing) -> ClusterDeta
         ObservationPart.GROUPS, partial(_words_on_groups, context, listing), {}
     )
     by_topics = (configs, topic_visibility) if listing.topics is not None else ()
-    asked_by_name: tuple[ObserveQuery[Any], ...] = (*described, committed, own_configs, group_visibility)
+    offsets = (committed, shared) if _sharing(groups) else (committed,)
+    asked_by_name: tuple[ObserveQuery[Any], ...] = (*described, *offsets, own_configs, group_visibility)
     by_groups = asked_by_name if listing.groups is not None else ()
     gaps = ask_together(context, (*by_topics, *by_groups), name="insides")
-    with_gaps: list[ObserveQuery[Any]] = [*described, committed, configs, own_configs]
+    with_gaps: list[ObserveQuery[Any]] = [*described, *offsets, configs, own_configs]
     return ClusterDetails(
         groups=tuple(chain.from_iterable(ask.answer.groups for ask in described)),
-        committed=committed.answer.offsets,
+        committed={group: held for query in offsets for group, held in query.answer.offsets.items()},
         topic_configs=configs.answer,
         group_configs=own_configs.answer,
         topic_visibility=topic_visibility.answer,
@@ -288,6 +296,10 @@ def _committing(groups: Iterable[RawListedGroup]) -> list[str]:
         if _type_of(row) in EPOCH_GROUP_CALLS
         or (_type_of(row) == CLASSIC_GROUP and row.protocol_type in _COMMITTING_PROTOCOLS)
     ]
+
+
+def _sharing(groups: Iterable[RawListedGroup]) -> list[str]:
+    return [row.group_id for row in groups if row.group_type == SHARE_GROUP]
 
 
 def _type_of(row: RawListedGroup) -> str:

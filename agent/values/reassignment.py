@@ -334,6 +334,18 @@ def rolled_back_plan(name: str) -> str | None:
     return of.removesuffix(_BACK) if of.endswith(_BACK) else None
 
 
+def taken_back_by(plans: tuple[ReassignmentPlan, ...], name: str) -> ReassignmentPlan | None:
+    """The plan that takes that ended one back, or has; None where none does, or where that was taken back itself."""
+    back = newest_rollback(plans, name)
+    return back if back is not None and (not back.ended or in_force(plans, back)) else None
+
+
+def rollback_words(back: ReassignmentPlan) -> str:
+    """``p-1-back is taking p-1 back``, or has taken it."""
+    how = "has taken" if back.ended else "is taking"
+    return f"{back.proposal_id} {how} {rolled_back_plan(back.proposal_id)} back"
+
+
 def in_force(plans: tuple[ReassignmentPlan, ...], plan: ReassignmentPlan) -> bool:
     """Whether it is done, and was not rolled back since."""
     rollback = newest_rollback(plans, plan.proposal_id)

@@ -1,7 +1,7 @@
 """The running agent as API and page read it: its last finished look, the proposals with their verdicts, its journal.
 
-Invariant: no request asks a broker, but for the journal, which is read at most once a second. Documents of one cycle
-are made once, and dropped with the next cycle.
+Invariant: no request asks a broker, but for the journal, which is read at most once a second and once a look.
+Documents of one cycle are made once, and dropped with the next cycle.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from agent.act.journal.journal_topic import NoJournalError
 from agent.act.reassign.progress import CopyRates, cluster_view
-from agent.documents.journal import JournalRecords
+from agent.documents.journal import JournalRecords, ReportedMoves
 from agent.errors import RackwiseError
 from agent.record.newest_look import AgentRun, agent_document
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.cycle import AgentIdentity, Cycle
 from agent.values.journal import JournalState
-from agent.values.observation import RawReassignment
-from agent.values.progress import AgentDocument, AgentsDocument, ExecuteState, ReplicaProgress
+from agent.values.progress import AgentDocument, AgentsDocument, ExecuteState
 from agent.values.rates import RateMeasurement, RateSource, judged
 from agent.values.verdict import Hold, HoldReason, Verdict
 from agent.web.loop_state import LoopState
@@ -55,8 +54,8 @@ class FinishedLook(NamedTuple):
     """Id of a proposal -> what the guard said of it."""
     planned_ms: int | None
     """Epoch milliseconds of the look that was planned on; None before the first planning."""
-    moves: tuple[RawReassignment, ...] = ()
-    """Reassignments that the brokers reported in it."""
+    moves: ReportedMoves = ReportedMoves(0)
+    """Reassignments that the brokers reported in it, and their copies; rates are known from a second look on."""
 
 
 class AgentView:
@@ -88,7 +87,7 @@ class AgentView:
         self._copies = CopyRates()
         self._made_of = 0
         self._made: OrderedDict[Hashable, object] = OrderedDict()
-        self._journal: tuple[float, JournalRecords] | None = None
+        self._journal: tuple[float, Cycle | None, JournalRecords] | None = None
         self._read_agents = read_agents
         self._agents: tuple[float, tuple[AgentRun, ...] | str] | None = None
 
@@ -130,15 +129,19 @@ class AgentView:
         return {name: one for name, one in look.verdicts.items() if not _of_standby(one)}
 
     def journal(self) -> JournalRecords:
-        """The journal, at most `JOURNAL_S` old; where there is none or it cannot be read, why, as a sentence."""
+        """The journal, at most `JOURNAL_S` old and read after the last finished look: a move of ours in it is known.
+
+        Where there is none or it cannot be read, why, as a sentence.
+        """
+        cycle = self._state().cycle
         with self._reading:
             if self._journal is not None:
-                until, records = self._journal
-                if self._clock_s() < until:
+                until, of, records = self._journal
+                if self._clock_s() < until and (records.why or of is cycle):
                     return records
             records = self._records()
             keeps_s = _FAILED_S if records.why else JOURNAL_S
-            self._journal = (self._clock_s() + keeps_s, records)
+            self._journal = (self._clock_s() + keeps_s, cycle, records)
             return records
 
     def made(self, key: Hashable, maker: Callable[[StageEvaluation], Made]) -> Made:
@@ -179,19 +182,8 @@ class AgentView:
             "why_not": found if isinstance(found, str) else none,
         }
 
-    def moves(self) -> tuple[RawReassignment, ...]:
-        """Reassignments that the brokers reported in the last finished look."""
-        cycle = self._state().cycle
-        return () if cycle is None else cycle.observation.reassignments
-
-    def copies(self) -> tuple[ReplicaProgress, ...]:
-        """Replicas that were being copied in the last finished look; rates are known from a second look on."""
-        self.look()
-        with self._lock:
-            return self._copies.of(one.id for one in self.moves())
-
     def _finished(self, cycle: Cycle, planned: Cycle | None) -> FinishedLook:
-        proposals = () if planned is None else planned.proposals
+        proposals, moves = () if planned is None else planned.proposals, cycle.observation.reassignments
         evaluation = StageEvaluation(
             limits=cycle.limits,
             before=cycle.before,
@@ -210,7 +202,7 @@ class AgentView:
             evaluation=evaluation,
             verdicts={} if planned is None else {one.proposal_id: one for one in planned.verdicts},
             planned_ms=None if planned is None else planned.snapshot.taken_ms,
-            moves=cycle.observation.reassignments,
+            moves=ReportedMoves(cycle.snapshot.taken_ms, moves, self._copies.of(one.id for one in moves)),
         )
 
     def _report(self, cycle: Cycle) -> AgentDocument:

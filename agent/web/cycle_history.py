@@ -11,7 +11,8 @@ from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
 
-from agent.values.assessment import Locality, LocalityMeasure
+from agent.money.costs import reads_of
+from agent.values.assessment import Locality, LocalityMeasure, NotAssessed
 from agent.values.cycle import Cycle
 from agent.values.finding import FindingSeverity
 from agent.values.last_known import is_failed
@@ -92,6 +93,8 @@ class EndedProposal(NamedTuple):
     """Whether its change was made."""
 
 
+_UNSEEN = frozenset(NotAssessed) - {NotAssessed.EMPTY, NotAssessed.OTHER_KIND, NotAssessed.EXCLUDED, NotAssessed.OWN}
+"""Why it is unknown whether reads are local; the other reasons are of groups without reads, or left out."""
 IN_PLACE = "carried out: the planned replicas are in place"
 
 
@@ -183,7 +186,9 @@ def _totals(cycle: Cycle) -> tuple[Locality | None, float | None]:
     """Reads of all groups by where they really go, and the bytes per second of them that cross racks."""
     reads: list[Locality] = []
     crossing: list[float] = []
-    for one in cycle.detection.assessments.values():
+    for name, one in cycle.detection.assessments.items():
+        if one.why_not in _UNSEEN and (parts := sum(1 for _ in reads_of(cycle.snapshot.groups[name]))):
+            reads.append(Locality(LocalityMeasure.READ_LOCAL, "partitions", 0.0, float(parts), float(parts)))
         for of in one.current:
             if of.measure is LocalityMeasure.READ_LOCAL and of.unit == "partitions":
                 reads.append(of)

@@ -91,11 +91,17 @@ class WireClient(WireReadClient):
         return group_calls.describe_groups(self._pool, group_type, groups, coordinators or {}, deadline)
 
     def fetch_committed(
-        self, groups: Iterable[str], deadline_ms: int, *, coordinators: Mapping[str, int] | None = None
+        self,
+        groups: Iterable[str],
+        deadline_ms: int,
+        *,
+        coordinators: Mapping[str, int] | None = None,
+        are_shared: bool = False,
     ) -> offset_calls.CommittedOffsets:
-        """Committed offsets of groups of any kind."""
+        """Committed offsets of groups of any kind; of share groups (``are_shared``) the start offsets."""
         deadline = Deadline.after_ms(deadline_ms)
-        return offset_calls.fetch_committed(self._pool, groups, coordinators or {}, deadline)
+        places = coordinators or {}
+        return offset_calls.fetch_committed(self._pool, groups, places, deadline, are_shared=are_shared)
 
     def list_end_offsets(self, leaders: Mapping[TopicPartition, int], deadline_ms: int) -> offset_calls.EndOffsets:
         """End offset of each partition, from its leader."""

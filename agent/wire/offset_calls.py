@@ -1,4 +1,4 @@
-"""Calls for offsets: committed offsets of many groups (OffsetFetch), end offsets of many partitions (ListOffsets).
+"""Calls for offsets: what groups have committed (OffsetFetch, DescribeShareGroupOffsets), ends (ListOffsets).
 
 confluent-kafka takes one group a call and makes one future a partition, at five times the CPU. A leader that does not
 answer is one gap; the other partitions have their offsets.
@@ -17,7 +17,7 @@ from agent.wire.batches import GroupRow, ask_groups
 from agent.wire.connection import BrokerConnection
 from agent.wire.failure import CallFailed, Deadline, gather
 from agent.wire.pool import ConnectionPool
-from agent.wire.protocol import LIST_OFFSETS, OFFSET_FETCH, error_name
+from agent.wire.protocol import DESCRIBE_SHARE_GROUP_OFFSETS, LIST_OFFSETS, OFFSET_FETCH, error_name
 from assignors.problem import TopicPartition
 
 _PARTITIONS_PER_CALL = 10_000
@@ -43,10 +43,19 @@ class EndOffsets(NamedTuple):
 
 
 def fetch_committed(
-    pool: ConnectionPool, groups: Iterable[str], coordinators: Mapping[str, int], deadline: Deadline
+    pool: ConnectionPool,
+    groups: Iterable[str],
+    coordinators: Mapping[str, int],
+    deadline: Deadline,
+    *,
+    are_shared: bool = False,
 ) -> CommittedOffsets:
-    """Committed offsets of all partitions of each group; a group that did not answer is a gap."""
-    answers = ask_groups(pool, groups, coordinators, _ask_committed, deadline, name="committed offsets")
+    """Committed offsets of all partitions of each group, of share groups (``are_shared``) the start offsets.
+
+    A group that did not answer is a gap.
+    """
+    ask = _ask_start if are_shared else _ask_committed
+    answers = ask_groups(pool, groups, coordinators, ask, deadline, name="committed offsets")
     gaps = [
         Gap(ObservationPart.COMMITTED_OFFSETS, failure.cause, group, failure.detail)
         for group, failure in answers.failures.items()
@@ -99,6 +108,27 @@ def _committed(row: Any) -> Offsets:
         for topic in row.topics
         for one in topic.partitions
         if one.error_code == 0 and one.committed_offset >= 0
+    }
+
+
+def _ask_start(connection: BrokerConnection, groups: Sequence[str], until: Deadline) -> list[GroupRow[Offsets]]:
+    """All records before the start offset of a share partition are read and acknowledged (KIP-932).
+
+    Brokers write it with the acknowledgement that comes after it.
+    """
+    version = connection.version(DESCRIBE_SHARE_GROUP_OFFSETS, oldest=0, newest=0)
+    group = DESCRIBE_SHARE_GROUP_OFFSETS.request.ShareGroup
+    message = DESCRIBE_SHARE_GROUP_OFFSETS.request(groups=[group(group_id=name, topics=None) for name in groups])
+    answer = connection.call(DESCRIBE_SHARE_GROUP_OFFSETS, message, until, version=version)
+    return [GroupRow(row.group_id, _start(row), error_name(row.error_code)) for row in answer.groups]
+
+
+def _start(row: Any) -> Offsets:
+    return {
+        TopicPartition(topic.topic_name, one.partition_index): one.start_offset
+        for topic in row.topics
+        for one in topic.partitions
+        if one.error_code == 0 and one.start_offset >= 0
     }
 
 

@@ -86,6 +86,14 @@ class StreamsGroupDescribeResponse(ApiMessage, load_json=_OWN):  # type: ignore[
     """KIP-1071."""
 
 
+class DescribeShareGroupOffsetsRequest(ApiMessage, load_json=_OWN):  # type: ignore[misc, call-arg] # kafka-python is untyped
+    """KIP-932."""
+
+
+class DescribeShareGroupOffsetsResponse(ApiMessage, load_json=_OWN):  # type: ignore[misc, call-arg] # kafka-python is untyped
+    """KIP-932."""
+
+
 class ApiCall(NamedTuple):
     """A call: its request and response classes."""
 
@@ -120,6 +128,7 @@ LIST_GROUPS = ApiCall(ListGroupsRequest, ListGroupsResponse)
 DESCRIBE_GROUPS = ApiCall(DescribeGroupsRequest, DescribeGroupsResponse)
 CONSUMER_GROUP_DESCRIBE = ApiCall(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse)
 STREAMS_GROUP_DESCRIBE = ApiCall(StreamsGroupDescribeRequest, StreamsGroupDescribeResponse)
+DESCRIBE_SHARE_GROUP_OFFSETS = ApiCall(DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse)
 FIND_COORDINATOR = ApiCall(FindCoordinatorRequest, FindCoordinatorResponse)
 OFFSET_FETCH = ApiCall(OffsetFetchRequest, OffsetFetchResponse)
 LIST_OFFSETS = ApiCall(ListOffsetsRequest, ListOffsetsResponse)

@@ -26,6 +26,10 @@ def fleet(
             metavar="PATH", help="Root of other clusters' tables, in the same format, to read looks from; repeatable."
         ),
     ] = None,
+    days: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, help="Days of telemetry to read in each root, the newest ones that have any."),
+    ] = 2,
     publish: Annotated[
         bool, typer.Option("--publish", help="Publish the proposals to the topic of the connected cluster.")
     ] = False,
@@ -63,7 +67,7 @@ def fleet(
             done = plan_problems(job.tables, run=run, cluster=cluster)
         else:
             others = [TableStore(job.spark, root, job.tables.format) for root in also or ()]
-            done = plan_looks(job.tables, run=run, cluster=cluster, others=others)
+            done = plan_looks(job.tables, run=run, cluster=cluster, others=others, days=days)
         for line in done.messages:
             say(line)
         options.answer(f"{done.sentence} (run {run})")

@@ -6,22 +6,26 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from agent.errors import BadInput
 from agent.process import StopSignal, on_ending
 from agent.values.number_format import counted
+from config.foreign_text import shortened
+from config.secrets import hidden
 from pipeline import options
 from pipeline.owner_rules import owner_rules
 from pipeline.session import small_batches
 
 if TYPE_CHECKING:
+    from config.settings import Settings
     from pipeline.options import SparkCommand
     from pipeline.stream.live import LiveRefresh
+    from pipeline.stream.progress import BatchReport, IngestProgress
 
 
 def ingest(
@@ -61,12 +65,27 @@ def ingest(
         master=master, conf=conf, tables=tables, format=format,
         config=config, properties=properties, assign=assign, bootstrap=bootstrap,
     )  # fmt: skip
+    from config.logging import set_up_logging
+    from pipeline.stream.progress import IngestProgress
+
+    settings = loaded.settings
+    set_up_logging(level=settings.log.level, form=settings.log.format, secrets=loaded.secrets())
     stop = StopSignal()
-    small = {} if bronze_only else small_batches(loaded.settings.spark.master)
-    with options.job("ingest", loaded, small) as job, _stopped_by_signal(stop):
+    small = {} if bronze_only else small_batches(settings.spark.master)
+    with options.job("ingest", loaded, small, _say) as job, _stopped_by_signal(stop):
         live = None if bronze_only else _live(job, weights=weights)
-        records = _run(job, live, once=once, accept_data_loss=accept_data_loss, stop=stop)
-    options.say(f"{counted(records, 'record')} in all")
+        task = _Task(live, IngestProgress(), once=once, accept_data_loss=accept_data_loss)
+        records = _run(job, task, stop)
+    _say(f"{counted(records, 'record')} in all")
+
+
+class _Task(NamedTuple):
+    """What is asked for."""
+
+    live: LiveRefresh | None
+    progress: IngestProgress
+    once: bool
+    accept_data_loss: bool
 
 
 def _live(job: SparkCommand, *, weights: bool) -> LiveRefresh:
@@ -82,13 +101,13 @@ def _live(job: SparkCommand, *, weights: bool) -> LiveRefresh:
     return LiveRefresh(
         job.tables,
         refresh_settings(job.settings),
-        options.say,
+        _say,
         histories_every_ms=job.settings.spark.histories_every_ms,
         publish=publish if weights else None,
     )
 
 
-def _run(job: SparkCommand, live: LiveRefresh | None, *, once: bool, accept_data_loss: bool, stop: StopSignal) -> int:
+def _run(job: SparkCommand, task: _Task, stop: StopSignal) -> int:
     from pipeline.kafka import TopicClient, source_options
     from pipeline.schemas.bronze import BRONZE
     from pipeline.schemas.gold import GOLD
@@ -97,7 +116,7 @@ def _run(job: SparkCommand, live: LiveRefresh | None, *, once: bool, accept_data
     from pipeline.stream.topic import SourceSettings
     from pipeline.stream.vacuum import TableVacuum
 
-    settings, spark = job.settings, job.settings.spark
+    settings, spark, live = job.settings, job.settings.spark, task.live
     names = IngestTopics(
         telemetry=settings.telemetry_topic, proposals=settings.proposals_topic, journal=settings.journal_topic
     )
@@ -106,30 +125,78 @@ def _run(job: SparkCommand, live: LiveRefresh | None, *, once: bool, accept_data
         max_records=spark.max_records,
         interval_ms=spark.interval_ms,
         late_after_ms=spark.late_after_ms,
-        accept_data_loss=accept_data_loss,
+        accept_data_loss=task.accept_data_loss,
     )
     made = streams(
         plans(names, live.on_telemetry) if live else plans(names),
         reading,
         tables=job.tables,
         brokers=TopicClient(settings.kafka),
-        checkpoints=(spark.checkpoints or f"{job.tables.root}/_checkpoints").rstrip("/"),
-        say=options.say,
+        checkpoints=options.checkpoints(job),
+        say=_say,
+        on_batch=_reported(task.progress),
     )
     of = BRONZE if live is None else (*BRONZE, *SILVER, *GOLD)
+    kept = spark.retention
+    retention = {"bronze": kept.bronze_ms, "silver": kept.silver_ms, "gold": kept.gold_ms}
     runner = StreamRunner(
         made,
         expected_cluster=settings.cluster.id,
         patience_ms=spark.patience_ms,
-        say=options.say,
-        vacuum=TableVacuum(job.tables, of, options.say),
+        say=_say,
+        vacuum=TableVacuum(job.tables, of, _say, retention=retention),
+        on_lag=task.progress.set_lag if spark.metrics_port is not None else None,
     )
-    if not once:
-        return runner.run(stop)
-    records = runner.run_once(stop)
+    with _metrics(settings, task.progress):
+        if not task.once:
+            return runner.run(stop)
+        records = runner.run_once(stop)
     if live is not None and not stop.is_set():
         live.catch_up()
     return records
+
+
+def _metrics(settings: Settings, progress: IngestProgress) -> AbstractContextManager[object]:
+    """The server of /metrics, where the settings ask for one."""
+    spark = settings.spark
+    if spark.metrics_port is None:
+        return nullcontext()
+    from pipeline.stream.metrics import serve_metrics
+
+    server = serve_metrics(progress, spark.metrics_bind, spark.metrics_port, settings.http.allowed_hosts)
+    _say(f"metrics are at http://{server.address}/metrics")
+    return server
+
+
+def _say(line: str) -> None:
+    """Progress of ingest, which runs for days, goes to the log."""
+    import structlog
+
+    structlog.get_logger("rackwise").info("ingest", sentence=shortened(hidden(line)))
+
+
+def _reported(progress: IngestProgress) -> Callable[[BatchReport], None]:
+    """Counts each batch for the metrics, and writes its line in the log."""
+    import structlog
+
+    def report(one: BatchReport) -> None:
+        progress.add(one)
+        structlog.get_logger("rackwise").info(
+            "batch",
+            sentence=one.sentence,
+            stream=one.stream,
+            topic=one.topic,
+            batch=one.number,
+            records=one.records,
+            quarantined=one.quarantined,
+            gap_offsets=one.gap_offsets,
+            rows=dict(one.rows),
+            seconds=one.seconds,
+            lag_records=one.lag.records if one.lag else None,
+            lag_seconds=one.lag.seconds if one.lag else None,
+        )
+
+    return report
 
 
 @contextmanager
@@ -140,8 +207,8 @@ def _stopped_by_signal(stop: StopSignal) -> Iterator[None]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
-        # Not by `say`: the interrupted code may be writing there itself.
-        os.write(sys.stderr.fileno(), f"{signal.Signals(number).name}: ending after the current batch".encode())
+        # Not by `_say`: the interrupted code may be writing there itself.
+        os.write(sys.stderr.fileno(), f"{signal.Signals(number).name}: ending after the current batch\n".encode())
 
     with on_ending(on_signal):
         yield

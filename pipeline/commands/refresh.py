@@ -34,11 +34,11 @@ def refresh(
     owners = owner_rules(loaded.settings.spark.owners)
     with options.job("refresh", loaded, short_job(loaded.settings.spark.master)) as job:
         from pipeline.jobs.owners import write_owners
-        from pipeline.jobs.refresh import looks_of_days, refresh_settings
+        from pipeline.jobs.refresh import kept_looks, looks_of_days, refresh_settings
         from pipeline.jobs.refresh import refresh as run
 
         write_owners(job.tables, owners)
-        looks = None if not day else looks_of_days(job.tables, tuple(day))
+        looks = looks_of_days(job.tables, tuple(day)) if day else kept_looks(job.tables)
         done = run(job.tables, looks, settings=refresh_settings(loaded.settings), on_progress=options.say)
     for message in done.messages:
         options.say(message)

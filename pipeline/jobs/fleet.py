@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _TASKS_PER_CORE = 8
+NEWEST_DAYS = 2
+"""Days of telemetry that are read: a cluster without a look in them is not planned."""
 _PIECES = columns(
     column("cluster", STRING, "Cluster id.", required=True),
     column("look", STRING, "Id of the look.", required=True),
@@ -107,21 +109,24 @@ def plan_looks(
     run: str,
     cluster: str | None = None,
     others: Sequence[TableStore] = (),
+    days: int = NEWEST_DAYS,
     tasks: int | None = None,
 ) -> FleetSummary:
     """Plan every cluster from its newest whole look, of whichever root has it; plans go to ``tables``.
 
-    ``others`` are roots that are read as well. Raises BadInput where there is no look, or no telemetry in one of them.
+    ``others`` are roots that are read as well. Of each root the newest ``days`` that have telemetry are read. Raises
+    BadInput where there is no look, or no telemetry in one of them.
     """
-    newest, messages = _newest_of_all((tables, *others), cluster)
+    newest, messages = _newest_of_all((tables, *others), cluster, days)
     if not newest:
         raise BadInput(
             "There is no whole look to plan from",
-            why="; ".join(messages) or f"{TELEMETRY.name} has none",
-            todo="Ingest telemetry first: rackwise spark ingest.",
+            why="; ".join(messages) or f"{TELEMETRY.name} has none in its newest {counted(days, 'day')}",
+            todo="Ingest telemetry first (rackwise spark ingest), or read more days (--days).",
         )
     spark = tables.spark
-    events = reduce(lambda some, more: some.unionByName(more), (_events_of(root, looks) for root, looks in newest))
+    parts = (_events_of(root, looks, days) for root, looks in newest)
+    events = reduce(lambda some, more: some.unionByName(more), parts)
     cores = spark.sparkContext.defaultParallelism
     by_cluster = placed(events, ["cluster"], {(one.cluster,): 1.0 for _, looks in newest for one in looks}, cores)
     with setting(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "500"}):  # events are up to a megabyte each
@@ -210,21 +215,23 @@ def run_id() -> str:
 # --- input ------------------------------------------------------------------------------------------------------
 
 
-def _events(tables: TableStore) -> DataFrame:
-    rows = tables.read(TELEMETRY).where(F.col("kind").isin([str(kind) for kind in KINDS]))
+def recent_events(tables: TableStore, days: int) -> DataFrame:
+    """Events that make up looks, of the newest days that have telemetry."""
+    newest = tables.days(TELEMETRY)[-days:]
+    rows = tables.read(TELEMETRY).where(F.col("day").isin(*newest) & F.col("kind").isin(list(map(str, KINDS))))
     for name in EventRow._fields:
         rows = rows.where(F.col(name).isNotNull())
     return rows
 
 
-def _events_of(tables: TableStore, looks: Sequence[_Newest]) -> DataFrame:
+def _events_of(tables: TableStore, looks: Sequence[_Newest], days: int) -> DataFrame:
     wanted = local_relation(tables.spark, ((one.cluster, one.look) for one in looks), LOOK_IDS)
-    events = _events(tables).join(F.broadcast(wanted), ["cluster", "look"], how="inner")
+    events = recent_events(tables, days).join(F.broadcast(wanted), ["cluster", "look"], how="inner")
     return events.select(*EventRow._fields)
 
 
 def _newest_of_all(
-    roots: Sequence[TableStore], cluster: str | None
+    roots: Sequence[TableStore], cluster: str | None, days: int
 ) -> tuple[list[tuple[TableStore, list[_Newest]]], tuple[str, ...]]:
     """Roots with the looks to plan from, of each cluster one, and what newer ones lack."""
     for root in roots[1:]:
@@ -234,7 +241,7 @@ def _newest_of_all(
                 why=f"there is no {TELEMETRY.name}",
                 todo="Name a root that rackwise spark ingest filled, or leave it out.",
             )
-    by_root = [_newest(root, cluster) for root in roots]
+    by_root = [_newest(root, cluster, days) for root in roots]
     best = {one.cluster: one for one in sorted(one for looks, _ in by_root for one in looks)}
     newest: list[tuple[TableStore, list[_Newest]]] = []
     for root, (looks, _) in zip(roots, by_root, strict=True):
@@ -244,9 +251,9 @@ def _newest_of_all(
     return newest, tuple(sorted({message for _, messages in by_root for message in messages}))
 
 
-def _newest(tables: TableStore, cluster: str | None) -> tuple[list[_Newest], tuple[str, ...]]:
+def _newest(tables: TableStore, cluster: str | None, days: int) -> tuple[list[_Newest], tuple[str, ...]]:
     """The newest whole look of each cluster, and what newer ones lack."""
-    events = _events(tables)
+    events = recent_events(tables, days)
     if cluster is not None:
         events = events.where(F.col("cluster") == cluster)
     event_count = F.when(F.col("kind") == "look", F.get_json_object("data", "$.events").cast("int"))

@@ -6,7 +6,7 @@ those of a few new looks added; else every look of the hours is read.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from concurrent.futures import Future
 from typing import NamedTuple
 
@@ -29,20 +29,30 @@ from pipeline.local_relation import local_relation
 from pipeline.schemas import gold, silver
 from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns
 from pipeline.session import sized
+from pipeline.transforms.conservation import ConservationInput, conservation, counter_sums
 from pipeline.transforms.ledger import LedgerInput, copy_sums, ledger, placement_sums
 from pipeline.transforms.prices import unpriced
 from pipeline.transforms.reads import (
+    NEWEST_READERS,
     lag_sums,
     lags,
     locality,
     locality_sums,
+    newest_readers,
     read_changes,
     read_routes,
     read_sums,
     read_traffic,
 )
-from pipeline.transforms.spans import LONGEST_MS, by_hour, pairs, timeline
-from pipeline.transforms.traffic import newest_sizes, partition_changes, partition_traffic, record_sizes, traffic_sums
+from pipeline.transforms.spans import CONTEXT_MS, GAP_MS, LEAP_MS, LONGEST_MS, by_hour, pairs, timeline
+from pipeline.transforms.traffic import (
+    NEWEST_SIZES,
+    newest_sizes,
+    partition_changes,
+    partition_traffic,
+    record_sizes,
+    traffic_sums,
+)
 
 _NEWEST = columns(
     column("cluster", STRING, "Cluster id."),
@@ -82,53 +92,89 @@ def write_hours(
     touched: Collection[LookId],
 ) -> None:
     """Write the hours of the work to gold. ``touched`` are the looks whose rows were written anew."""
-    looks = work.context(silver.LOOKS)
-    parts = work.of_hours(by_hour(pairs(looks)))
-    with SparkJobs(work.spark) as jobs:
-        lines, cut = jobs.submit(work.hold, timeline(looks)), jobs.submit(work.hold, parts)
-        inputs = _Lines(lines.result(), cut.result(), producers, prices)
-    if incremental is None or work.hours is None:
-        _write(work, inputs, _all_rows(work, inputs.times.count()), None)
+    looks = work.context(silver.LOOKS, CONTEXT_MS + GAP_MS)
+    parts = work.hold(work.of_hours(by_hour(pairs(looks))))
+    # Held before it is joined with itself.
+    times = work.hold(_near(work, work.hold(timeline(looks)), parts))
+    inputs = _Lines(times, parts, producers, prices)
+    if work.hours is None:
+        _write(work, inputs, _Rows(*_of_both(work.context), None, times.count()), None)
         return
     hours = frozenset(work.hours)
-    every = looks_of(inputs.times.collect(), inputs.spans.collect(), hours)
-    before = incremental.take(every, hours, touched)
+    every = looks_of(times.collect(), parts.collect(), hours)
+    before = None if incremental is None else incremental.take(every, hours, touched)
     if before is None:
-        sums = _write(work, inputs, _all_rows(work, len(every)), None)
+        sums = _write(work, inputs, _all_rows(work, every), None)
     else:
         sums = _write(work, inputs, _rows_beyond(work, every, before), _still_needed(work, before, hours))
-    incremental.keep(sums, every, hours)
+    if incremental is not None:
+        incremental.keep(sums, every, hours)
+
+
+def _near(work: RefreshWork, times: DataFrame, parts: DataFrame) -> DataFrame:
+    """The looks near the hours, and those beyond a gap that reaches into one of them."""
+    if work.hours is None:
+        return times
+    first, last = work.hours_span()
+    near = F.col("taken_ms").between(first - CONTEXT_MS, last + CONTEXT_MS)
+    ends = [parts.select("cluster", F.col(end).alias("look")) for end in ("look", "previous")]
+    far = times.join(F.broadcast(ends[0].unionByName(ends[1]).distinct()), on=["cluster", "look"], how="left_semi")
+    # What was known of readers a little before the gap is known after it.
+    until = F.broadcast(far.where(~near).select("cluster", F.col("taken_ms").alias("until_ms")).distinct())
+    reach = F.col("taken_ms").between(F.col("until_ms") - LONGEST_MS - LEAP_MS, F.col("until_ms"))
+    beyond = times.where(~near).join(until, on="cluster", how="inner").where(reach).drop("until_ms").distinct()
+    return times.where(near).unionByName(beyond)
 
 
 def _still_needed(work: RefreshWork, before: KeptSums, hours: frozenset[ClusterHour]) -> HourlySums[DataFrame]:
     """What is of the hours, and the sizes with which new looks may be compared."""
     newest = local_relation(work.spark, ((*of, ms) for of, ms in sorted(newest_of(before.looks).items())), _NEWEST)
-    recent = F.col("sized.monotonic_ms") >= F.col("newest_ms") - LONGEST_MS
-    sizes = before.sums.sizes.join(F.broadcast(newest), on=["cluster", "instance"], how="inner").where(recent)
-    sums = before.sums._replace(sizes=sizes.drop("newest_ms"))
+
+    def recent(rows: DataFrame, *at: str) -> DataFrame:
+        """Rows with something that new looks may be compared with."""
+        last_ms = F.array_max(F.array(*(F.col(f"{name}.monotonic_ms") for name in at)))
+        known = rows.join(F.broadcast(newest), on=["cluster", "instance"], how="inner")
+        return known.where(last_ms >= F.col("newest_ms") - LONGEST_MS).drop("newest_ms")
+
+    sums = before.sums._replace(
+        sizes=recent(before.sums.sizes, *NEWEST_SIZES.by),
+        readers=recent(before.sums.readers, *NEWEST_READERS.by),
+    )
     if before.hours == hours:
         return sums
     return HourlySums(*(work.of_hours(one) if "hour_ms" in one.columns else one for one in sums))
 
 
-def _all_rows(work: RefreshWork, looks: int) -> _Rows:
-    return _Rows(work.context(silver.PARTITIONS), work.context(silver.READS), None, looks)
+def _all_rows(work: RefreshWork, every: Looks) -> _Rows:
+    """All looks near the hours, and those on the far side of gaps."""
+    first, last = work.hours_span()
+    far = [id_ for id_, one in every.items() if not first - CONTEXT_MS <= one.taken_ms <= last + CONTEXT_MS]
+
+    def rows(table: TableSpec) -> DataFrame:
+        near = work.context(table)
+        return near.unionByName(_rows_of(work, table, far, every)) if far else near
+
+    return _Rows(*_of_both(rows), None, len(every))
+
+
+def _of_both(rows: Callable[[TableSpec], DataFrame]) -> tuple[DataFrame, DataFrame]:
+    return rows(silver.PARTITIONS), rows(silver.READS)
+
+
+def _rows_of(work: RefreshWork, table: TableSpec, ids: list[LookId], every: Looks) -> DataFrame:
+    """The rows of these looks."""
+    times = [every[id_].taken_ms for id_ in ids]
+    near_by = between(work.tables.read(table), min(times, default=0), max(times, default=0))
+    named = local_relation(work.spark, ids, silver.LOOK_IDS)
+    return near_by.join(F.broadcast(named), on=["cluster", "look"], how="left_semi")
 
 
 def _rows_beyond(work: RefreshWork, every: Looks, before: KeptSums) -> _Rows:
     """Those that it takes to add up the looks that were not known before."""
     new = contributing(every).keys() - before.looks.keys()
     needed = with_predecessors(new, every)
-    times = [every[id_].taken_ms for id_ in needed]
-    named = local_relation(work.spark, needed, silver.LOOK_IDS)
-
-    def rows(table: TableSpec) -> DataFrame:
-        near_by = between(work.tables.read(table), min(times, default=0), max(times, default=0))
-        return near_by.join(F.broadcast(named), on=["cluster", "look"], how="left_semi")
-
     return _Rows(
-        rows(silver.PARTITIONS),
-        rows(silver.READS),
+        *_of_both(lambda table: _rows_of(work, table, needed, every)),
         local_relation(work.spark, sorted(new), silver.LOOK_IDS),
         len(needed),
     )
@@ -152,6 +198,8 @@ def _write(
         inputs = LedgerInput(added, moved, sizes, routes, lines.producers, lines.prices)
         flows = work.hold(ledger(inputs))
         jobs.start(work.write_one, TableWrite(gold.LEDGER, flows, where))
+        beside = ConservationInput(flows, sums.counters.result(), routes, moved, sizes)
+        jobs.start(work.write_one, TableWrite(gold.CONSERVATION, conservation(beside), where))
         without = unpriced(flows).collect()
     work.messages.update(
         f"{pair['source_rack']} -> {pair['target_rack']} has no price, so what it costs is unknown: set "
@@ -171,7 +219,7 @@ def _added_up(
     if rows.new is not None:
         every = every.join(F.broadcast(rows.new), on=["cluster", "look"], how="left_semi")
     changes = work.hold(every)
-    changed_reads = jobs.submit(work.hold, read_changes(rows.reads, changes, times))
+    changed_reads = jobs.submit(work.hold, read_changes(rows.reads, changes, times, old.readers))
     took = jobs.submit(work.hold, traffic_sums(changes, spans, old.traffic))
     grew = jobs.submit(work.hold, placement_sums(changes, spans, old.placements))
     moved = jobs.submit(work.hold, copy_sums(changes, spans, old.copies))
@@ -181,4 +229,6 @@ def _added_up(
     read = jobs.submit(work.hold, read_sums(readings, spans, old.reads))
     late = jobs.submit(work.hold, lag_sums(looked, old.lags))
     local = jobs.submit(work.hold, locality_sums(looked, old.locality))
-    return HourlySums(took, grew, moved, read, late, local, sizes)
+    readers = jobs.submit(work.hold, newest_readers(readings, old.readers))
+    counters = jobs.submit(work.hold, counter_sums(changes, readings, spans, old.counters))
+    return HourlySums(took, grew, moved, read, late, local, sizes, counters, readers)

@@ -79,6 +79,10 @@ class HourlySums(NamedTuple, Generic[Each]):
     """`reads.locality_sums`."""
     sizes: Each
     """`traffic.newest_sizes`, of the looks before the hours as well."""
+    counters: Each
+    """`conservation.counter_sums`."""
+    readers: Each
+    """`reads.newest_readers`, of the looks before the hours as well."""
 
 
 class KeptSums(NamedTuple):
@@ -110,13 +114,15 @@ class IncrementalSums:
 
 
 def looks_of(times: Iterable[Row], spans: Iterable[Row], hours: Collection[ClusterHour]) -> dict[LookId, LookHours]:
-    """Every whole look of the rows of `spans.timeline`; their parts of these hours, as in `spans.by_hour`."""
+    """Every whole look of the rows of `spans.timeline`, once; their parts of these hours, as in `spans.by_hour`."""
     stretches: dict[LookId, list[HourShare]] = {}
     for row in spans:
         one = HourShare(row["hour_ms"], row["from_share"], row["to_share"], row["ms"])
         stretches.setdefault(LookId(row["cluster"], row["look"]), []).append(one)
     looks = {}
     for row in times:
+        if row["of_instance_ms"] is None:
+            continue
         id_ = LookId(row["cluster"], row["look"])
         taken = row["taken_ms"] - row["taken_ms"] % HOUR_MS
         shares = tuple(sorted(stretches.get(id_, ())))

@@ -92,12 +92,13 @@ def _measured(
     looks, partitions, reads = _around(work, named, silver.LOOKS, silver.PARTITIONS, silver.READS)
     times = work.hold(timeline(looks))
     distinct = named.select("cluster", "hour_ms", "window_from_ms", "window_to_ms").distinct()
-    spans = work.hold(by_window(pairs(looks), distinct))
+    # Of a gap it is not known how much of it was before an act and how much after it.
+    spans = work.hold(by_window(pairs(looks).where("seen"), distinct))
     changes = work.hold(partition_changes(partitions, times))
     traffic = work.hold(partition_traffic(traffic_sums(changes, spans)))
     sizes = record_sizes(traffic)
     # What copies of tasks fetch is on the bill, but no proposal predicts it.
-    active = reads.where(F.col("role") == "active")
+    active = reads.where(F.col("role").isin("active", silver.HIDDEN))
     inputs = LedgerInput(
         placement_sums=placement_sums(changes, spans),
         copy_sums=copy_sums(changes, spans),

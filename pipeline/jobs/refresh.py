@@ -9,10 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import UTC, date, datetime
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from agent.errors import BadInput
@@ -29,8 +31,7 @@ from pipeline.tables import TableStore, Where, named
 from pipeline.transforms.look_rows import day_of
 from pipeline.transforms.looks import look_rows, silver_table
 from pipeline.transforms.prices import PriceRow, ProducerRow, price_table, producer_table
-from pipeline.transforms.spans import CONTEXT_MS, hour_of, touched_hours
-from pipeline.transforms.spans import day_of as day_named
+from pipeline.transforms.spans import CONTEXT_MS, GAP_MS, HOUR_MS, hour_of, touched_hours
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -141,9 +142,31 @@ def looks_of_days(tables: TableStore, days: tuple[str, ...]) -> tuple[LookKey, .
             date.fromisoformat(day)
         except ValueError:
             raise BadInput(f"{day!r} is not a day", why="a day is written as yyyy-mm-dd") from None
-    rows = tables.read(bronze.TELEMETRY).select("cluster", "look", "taken_ms")
-    of_days = rows.where(day_named(F.col("taken_ms")).isin(*days))
+    of_days = tables.read(bronze.TELEMETRY).where(taken_on(days)).select("cluster", "look", "taken_ms")
     return tuple(sorted(LookKey(*row) for row in of_days.distinct().collect()))
+
+
+def kept_looks(tables: TableStore) -> tuple[LookKey, ...] | None:
+    """The looks from which everything is computed again; None for all that silver has as well.
+
+    Where bronze no longer reaches as far back as silver, what came of its deleted days stays: its looks are named, from
+    its second day on, since the first may lack the beginning of a look.
+    """
+    first_ms, silver_ms = (
+        tables.read(table).agg(F.min("taken_ms")).collect()[0][0] for table in (bronze.TELEMETRY, silver.LOOKS)
+    )
+    if first_ms is None or silver_ms is None or silver_ms >= first_ms:
+        return None
+    whole_ms = first_ms - first_ms % (24 * HOUR_MS) + 24 * HOUR_MS
+    rows = tables.read(bronze.TELEMETRY).where(F.col("taken_ms") >= whole_ms).select("cluster", "look", "taken_ms")
+    return tuple(sorted(LookKey(*row) for row in rows.distinct().collect()))
+
+
+def taken_on(days: Collection[str]) -> Column:
+    """Looks that began on these UTC days, as spans of ``taken_ms``: files without such a time are not read."""
+    begins = [round(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() * 1_000) for day in sorted(set(days))]
+    spans = [(F.col("taken_ms") >= begin) & (F.col("taken_ms") < begin + 24 * HOUR_MS) for begin in begins]
+    return reduce(or_, spans)
 
 
 def _silver(work: RefreshWork, touched: list[LookKey] | None, jobs: SparkJobs) -> int:
@@ -188,7 +211,7 @@ def _of_looks(telemetry: DataFrame, touched: list[LookKey]) -> tuple[DataFrame, 
     days = sorted({day_of(one.taken_ms) for one in touched})
     rows = telemetry.where(F.col("cluster").isin(clusters))
     if len(touched) > MOST_LOOKS:
-        return rows.where(day_named(F.col("taken_ms")).isin(days)), ({"day": days, "cluster": clusters},)
+        return rows.where(taken_on(days)), ({"day": days, "cluster": clusters},)
     looks, times = sorted({one.look for one in touched}), sorted({one.taken_ms for one in touched})
     return (
         rows.where(F.col("look").isin(looks) & F.col("taken_ms").between(times[0], times[-1])),
@@ -203,7 +226,7 @@ def _touched_hours(work: RefreshWork, touched: list[LookKey] | None) -> list[Clu
     elif touched:
         first, last = min(one.taken_ms for one in touched), max(one.taken_ms for one in touched)
         ids = local_relation(work.spark, ((one.cluster, one.look) for one in touched), silver.LOOK_IDS)
-        rows = touched_hours(between(looks, first - CONTEXT_MS, last + CONTEXT_MS), ids)
+        rows = touched_hours(between(looks, first - CONTEXT_MS - GAP_MS, last + CONTEXT_MS + GAP_MS), ids)
     else:
         return []
     return sorted(ClusterHour(*row) for row in rows.collect())

@@ -101,18 +101,22 @@ class RefreshWork:
         """Work it out now, and keep it as long as it is referred to.
 
         A checkpoint forgets how the rows came about. Merely cached, every query on top of it would be planned with all
-        that lies below once more, which takes longer than the work itself.
+        that lies below once more, which takes longer than the work itself. It is in files (`pipeline.held_rows`): what
+        executors alone hold is gone with one of them, and could not be made again.
         """
-        return frame.localCheckpoint(eager=True)
+        return frame.checkpoint(eager=True)
 
-    def context(self, table: TableSpec, back_ms: int = CONTEXT_MS, *, to_the_end: bool = False) -> DataFrame:
-        """Silver rows that the hours need; ``to_the_end``: also later ones, for episodes that began in them."""
+    def context(self, table: TableSpec, reach_ms: int = CONTEXT_MS, *, to_the_end: bool = False) -> DataFrame:
+        """Silver rows that the hours need, so far before and after them.
+
+        ``to_the_end``: also all later ones, for episodes that began in them.
+        """
         rows = self.tables.read(table)
         if self.hours is None:
             return rows
         first, last = self.hours_span()
-        until = None if to_the_end else last + CONTEXT_MS
-        return between(rows, first - back_ms, until).where(F.col("cluster").isin(self.clusters()))
+        until = None if to_the_end else last + reach_ms
+        return between(rows, first - reach_ms, until).where(F.col("cluster").isin(self.clusters()))
 
     def hours_span(self) -> tuple[int, int]:
         """From when to when the hours are, when they are not all."""

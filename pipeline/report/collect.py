@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.owner_rules import OwnerRule
-from pipeline.report import facts, summaries, topic_sums
+from pipeline.report import balance, facts, summaries, topic_sums
 from pipeline.report.facts import UnusableInput
 from pipeline.report.period import ReportPeriod, of_clusters, touching, within
 from pipeline.report.weeks import week_windows, widened
@@ -82,6 +82,7 @@ class _Collecting:
                 "costs": ask("cost", facts.DailyCost, gold.LEDGER, dearest, "hour_ms"),
                 "pairs": ask("ledger", facts.RackPairBytes, gold.LEDGER, summaries.pairs, "hour_ms"),
                 "standing": ask("standing", facts.OpenProposal, gold.OUTCOMES, self._open, "created_ms", "done_ms"),
+                "balance": ask("conservation", balance.LedgerBalance, gold.CONSERVATION, balance.balances, "hour_ms"),
                 "near": ask("locality", facts.ReaderLocality, gold.LOCALITY, least_local, "hour_ms"),
                 "warmups": ask("warm-ups", facts.WarmupTimes, gold.WARMUPS, summaries.warmups, "began_ms", "last_ms"),
                 "restores": ask("restores", facts.RestoreSpeed, gold.RESTORE_RATES, summaries.restores),

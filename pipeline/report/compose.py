@@ -11,8 +11,9 @@ from agent.values.number_format import counted, few
 from pipeline.owner_rules import OwnerBook
 from pipeline.report import words
 from pipeline.report.avoidable import avoidable_cost
+from pipeline.report.balance import balance_notes
 from pipeline.report.document import ReportDocument
-from pipeline.report.facts import ReportFacts, UnusableInput
+from pipeline.report.facts import LookCoverage, ReportFacts, UnusableInput
 from pipeline.report.first import first_line
 from pipeline.report.pace import HOUR, price_applied
 from pipeline.report.period import minute_of
@@ -66,6 +67,7 @@ def notes(facts: ReportFacts) -> tuple[str, ...]:
         *_unknown(facts),
         *_prices(facts),
         *_sizes(facts),
+        *balance_notes(facts.balance),
         *_records(facts),
         *(
             (f"Section {title}: {counted(left, 'more row')} left out, and not in its sums; a shorter period shows all.")
@@ -86,7 +88,7 @@ def about(facts: ReportFacts) -> str:
     return (
         f"Hours from {minute_of(first)} to {minute_of(last)} UTC; looks cover {facts.covered_s / HOUR:,.1f} of "
         f"{facts.span_s / HOUR:,.1f} h{over}: {clusters}. "
-        "Amounts per hour, day and month are those of the time covered, at that pace; a month has 30 days."
+        "Amounts per hour, day and month are those of the time that is booked, at that pace; a month has 30 days."
     )
 
 
@@ -107,7 +109,7 @@ def _gaps(facts: ReportFacts) -> Iterator[str]:
             yield (
                 f"Gaps in cluster {words.short(row.cluster)}: {counted(missing, 'hour')} without any look and "
                 f"{counted(row.thin_hours, 'hour')} covered by less than nine tenths, out of "
-                f"{row.hours + missing:,}; no values are filled in for them."
+                f"{row.hours + missing:,}; {_filled(row)}."
             )
     if not any(missing or row.thin_hours for row, missing in found):
         yield "No gaps: every hour between the first look and the last is covered by nine tenths or more."
@@ -117,6 +119,12 @@ def _gaps(facts: ReportFacts) -> Iterator[str]:
                 f"Cluster {words.short(row.cluster)}: looks cover {words.duration(row.twice_s)} more than their hours "
                 "have, because a clock was set back; what crossed racks in that time counts, at its pace."
             )
+
+
+def _filled(row: LookCoverage) -> str:
+    if not row.gap_seconds:
+        return "no values are filled in for them"
+    return f"of the gaps {words.duration(row.gap_seconds)} are booked by the offsets on both sides"
 
 
 def _looks(facts: ReportFacts) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pipeline.owner_rules import OwnerRule
+from pipeline.report.balance import LedgerBalance
 
 LASTING_PATHS = ("produce", "replicate", "consume")
 """Paths that cost as long as nothing is changed. What other ones copy is paid once, and is never avoidable."""
@@ -49,6 +50,8 @@ class RackPairBytes(NamedTuple):
     usd_per_gb_low: float | None = None
     """The lowest price of a gigabyte (10**9 bytes) that was applied across racks; None without a price."""
     usd_per_gb_high: float | None = None
+    undecided_bytes: float | None = 0.0
+    """Part of bytes that crossed racks, and of which it is unknown whether a placement avoids it."""
 
 
 class TopicCost(NamedTuple):
@@ -108,6 +111,8 @@ class LookCoverage(NamedTuple):
     """Seconds that looks cover."""
     thin_hours: int
     """Hours in between of which less than nine tenths are covered."""
+    gap_seconds: float = 0.0
+    """Seconds of gaps that are booked by the offsets on both sides."""
     twice_s: float = 0.0
     """Part of ``seconds`` beyond what its hours have: an hour is run through twice where a clock is set back."""
 
@@ -244,8 +249,11 @@ class OpenProposal(NamedTuple):
     cross_bytes: float | None
     """What the subject sent across racks in the period: what a group read, or all that has to do with a topic."""
     avoidable_bytes: float | None
+    """Part of it that a placement avoids; None where that is unknown of all of it."""
     unknown_bytes: float | None
     usd: float | None
+    undecided_bytes: float | None = None
+    """Part of cross_bytes of which it is unknown whether a placement avoids it."""
 
 
 class ProposalText(NamedTuple):
@@ -313,6 +321,8 @@ class ReportFacts(NamedTuple):
     days: tuple[DayCoverage, ...] = ()
     bill: tuple[tuple[str, float], ...] = ()
     """UTC day -> dollars that a cloud's bill has for data transfer, where one is given."""
+    balance: tuple[LedgerBalance, ...] = ()
+    """The ledger beside counters, by cluster."""
 
     @property
     def several(self) -> bool:

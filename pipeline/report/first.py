@@ -87,7 +87,7 @@ def _unknown_racks(unknown: Sequence[RackPairBytes], *, every: bool) -> str:
 
 def may_save(row: OpenProposal) -> bool:
     """False where it is known that its subject sends nothing across racks that can be avoided."""
-    return row.avoidable_bytes != 0.0 or bool(row.unknown_bytes)
+    return row.avoidable_bytes != 0.0 or bool(row.unknown_bytes or row.undecided_bytes)
 
 
 def by_worth(facts: ReportFacts) -> tuple[OpenProposal, ...]:
@@ -100,7 +100,7 @@ def by_worth(facts: ReportFacts) -> tuple[OpenProposal, ...]:
         return (
             -(row.gain_usd_per_day if row.gain_usd_per_day is not None else _possible(row, usd) or 0.0),
             -(hourly or 0.0),
-            -(row.unknown_bytes or 0.0),
+            -((row.unknown_bytes or 0.0) + (row.undecided_bytes or 0.0)),
             row.kind,
             row.subject or "",
             row.proposal,
@@ -117,6 +117,9 @@ def worth(row: OpenProposal, pace: CoveredPace) -> str:
         daily, monthly = (pace.over(usd, row.cluster, time) for time in (DAY, MONTH))
         crossing = f"{pace.volume(row.avoidable_bytes, row.cluster)} cross racks avoidably"
         parts.append(crossing + _bill(usd, daily, monthly, pace))
+    if row.undecided_bytes:
+        undecided = pace.volume(row.undecided_bytes, row.cluster)
+        parts.append(f"for {undecided} it is unknown whether a placement avoids them")
     if row.unknown_bytes:
         parts.append(f"for {pace.volume(row.unknown_bytes, row.cluster)} it is unknown whether they cross racks")
     if row.gain_usd_per_day:
@@ -131,7 +134,7 @@ def _gain(row: OpenProposal) -> float:
 
 
 def _possible(row: OpenProposal, usd: float | None) -> float | None:
-    """The part of its subject's bill that a placement could avoid: an upper bound where there is no prediction."""
+    """The part of its subject's bill that a placement is known to avoid, where there is no prediction."""
     if usd is None or not row.cross_bytes or row.avoidable_bytes is None:
         return None
     return usd * row.avoidable_bytes / row.cross_bytes

@@ -1,4 +1,4 @@
-"""Amounts of a period at their pace: per hour, day and month, by the seconds that looks cover."""
+"""Amounts of a period at their pace: per hour, day and month, by the seconds that are booked."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ HOUR, DAY, MONTH = words.SECONDS_PER_HOUR, words.SECONDS_PER_DAY, 30 * words.SEC
 
 
 class CoveredPace:
-    """Amounts of the period, scaled to an hour or a day by the seconds that looks cover."""
+    """Amounts of the period, scaled by the seconds that are booked: what looks cover, and gaps."""
 
     def __init__(self, facts: ReportFacts) -> None:
         self.price = price_applied(facts)
-        self._seconds = {row.cluster: row.seconds for row in facts.coverage}
+        self._seconds = {row.cluster: row.seconds + row.gap_seconds for row in facts.coverage}
 
     def over(self, amount: float | None, cluster: str, seconds: float) -> float | None:
         """The amount in that many seconds; None when it, or what the looks cover, is unknown."""

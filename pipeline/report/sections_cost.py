@@ -24,6 +24,7 @@ from pipeline.report.summaries import CONSUME
 CLUSTER = ColumnHead("cluster")
 _CROSS, _SAME, _UNKNOWN = "CROSS_ZONE", "SAME_ZONE", "UNKNOWN"
 _NO_RACK = "rack unknown"
+_UNDECIDED = ColumnHead("unknown whether avoidable", ValueUnit.BYTES)
 
 
 def grid(facts: ReportFacts, columns: Columns[Row], rows: Sequence[Row]) -> ReportGrid:
@@ -119,6 +120,7 @@ def ledger_section(facts: ReportFacts) -> ReportSection:
         (ColumnHead("bytes", ValueUnit.BYTES), lambda row: row.bytes),
         (ColumnHead("of it unavoidable", ValueUnit.BYTES), lambda row: row.unavoidable_bytes),
         (ColumnHead("avoidable", ValueUnit.BYTES), _avoidable),
+        (_UNDECIDED, lambda row: row.undecided_bytes),
         (ColumnHead("price", ValueUnit.USD), lambda row: row.usd),
         (ColumnHead("price dated"), lambda row: row.price_date or ("" if row.zone != _CROSS else words.UNKNOWN)),
         (ColumnHead("rows of unknown size", ValueUnit.COUNT), lambda row: row.sizeless),
@@ -128,7 +130,7 @@ def ledger_section(facts: ReportFacts) -> ReportSection:
         name="ledger",
         title="Ledger by path and pair of racks",
         lead=_ledger_lead(facts),
-        grid=grid(facts, columns, facts.pairs),
+        grid=grid(facts, tuple(one for one in columns if one[0] is not _UNDECIDED or _undecided(facts)), facts.pairs),
         plot=_ledger_bars(facts),
         alternative_text="Bytes of each path: within a rack, across racks and unavoidable, across racks and avoidable, "
         "unknown.",
@@ -141,12 +143,14 @@ def _ledger_lead(facts: ReportFacts) -> str:
         return "For all bytes it is unknown whether they crossed racks." if facts.pairs else "The ledger is empty."
     total = sum(row.bytes or 0.0 for row in facts.pairs)
     cross = sum(row.bytes or 0.0 for row in known if row.zone == _CROSS)
-    avoidable = sum(_avoidable(row) or 0.0 for row in known)
+    avoidable, undecided = sum(_avoidable(row) or 0.0 for row in known), _undecided(facts)
     unknown = sum(row.bytes or 0.0 for row in facts.pairs if row.zone == _UNKNOWN)
     return (
         f"{words.share(cross, total)} of {words.volume(total)} crossed racks; "
-        f"{words.volume(cross - avoidable)} of these no placement avoids at this replication factor, "
-        f"{words.volume(avoidable)} could stay within a rack; for {words.volume(unknown)} it is unknown."
+        f"{words.volume(cross - avoidable - undecided)} of these no placement avoids at this replication factor, "
+        f"{words.volume(avoidable)} could stay within a rack"
+        + (f", for {words.volume(undecided)} it is unknown whether a placement avoids them" if undecided else "")
+        + f"; for {words.volume(unknown)} it is unknown."
     )
 
 
@@ -154,7 +158,13 @@ def _ledger_bars(facts: ReportFacts) -> BarPlot | None:
     if not facts.pairs:
         return None
     paths = tuple(sorted({row.path for row in facts.pairs}))
-    parts = ("within a rack", "across, unavoidable", "across, avoidable", "unknown")
+    parts = (
+        "within a rack",
+        "across, unavoidable",
+        "across, avoidable",
+        "unknown",
+        "across, unknown whether avoidable",
+    )
     sizes = [[0.0] * len(paths) for _ in parts]
     for row in facts.pairs:
         at, size = paths.index(row.path), row.bytes or 0.0
@@ -162,27 +172,35 @@ def _ledger_bars(facts: ReportFacts) -> BarPlot | None:
             sizes[0][at] += size
         elif row.zone == _CROSS:
             avoidable = _avoidable(row) or 0.0
-            sizes[1][at] += size - avoidable
+            undecided = row.undecided_bytes or 0.0
+            sizes[1][at] += size - avoidable - undecided
             sizes[2][at] += avoidable
+            sizes[4][at] += undecided
         else:
             sizes[3][at] += size
+    shown = len(parts) if any(sizes[4]) else len(parts) - 1
     return BarPlot(
         bars=paths,
-        parts=parts,
-        sizes=tuple(map(tuple, sizes)),
+        parts=parts[:shown],
+        sizes=tuple(map(tuple, sizes[:shown])),
         label="bytes",
         unit=ValueUnit.BYTES,
         upright=False,
-        hatched=frozenset({parts[3]}),
+        hatched=frozenset(parts[3:shown]),
     )
 
 
 def _avoidable(row: RackPairBytes) -> float | None:
     if row.zone != _CROSS:
         return 0.0 if row.zone == _SAME else None
-    if row.bytes is None:
+    undecided = row.undecided_bytes or 0.0
+    if row.bytes is None or 0.0 < row.bytes <= undecided:
         return None
-    return max(row.bytes - (row.unavoidable_bytes or 0.0), 0.0)
+    return max(row.bytes - undecided - (row.unavoidable_bytes or 0.0), 0.0)
+
+
+def _undecided(facts: ReportFacts) -> float:
+    return sum(row.undecided_bytes or 0.0 for row in facts.pairs)
 
 
 def locality_section(facts: ReportFacts) -> ReportSection:

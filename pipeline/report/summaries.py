@@ -48,16 +48,19 @@ _PREDICTED = {
 
 def coverage(traffic: DataFrame) -> DataFrame:
     """Per cluster: hours and seconds that looks cover. ``traffic`` is gold.partition_traffic."""
-    hours = traffic.groupBy("cluster", "hour_ms").agg(F.max("seconds").alias("seconds"))
+    hours = traffic.groupBy("cluster", "hour_ms").agg(
+        F.max("seconds").alias("seconds"), F.coalesce(F.max("gap_seconds"), F.lit(0.0)).alias("gap_seconds")
+    )
     ends = hours.groupBy("cluster").agg(F.min("hour_ms").alias("first_ms"), F.max("hour_ms").alias("last_ms"))
     inner = (F.col("hour_ms") > F.col("first_ms")) & (F.col("hour_ms") < F.col("last_ms"))
     return (
         hours.join(ends, on="cluster", how="inner")
         .groupBy("cluster", "first_ms", "last_ms")
         .agg(
-            F.count("*").alias("hours"),
+            F.count_if(F.col("seconds") > 0).alias("hours"),
             _sum(F.col("seconds")).alias("seconds"),
-            F.count_if(inner & (F.col("seconds") < _THIN * HOUR_S)).alias("thin_hours"),
+            F.count_if(inner & (F.col("seconds") > 0) & (F.col("seconds") < _THIN * HOUR_S)).alias("thin_hours"),
+            _sum(F.col("gap_seconds")).alias("gap_seconds"),
             _sum(F.greatest(F.col("seconds") - HOUR_S, F.lit(0.0))).alias("twice_s"),
         )
         .select(*LookCoverage._fields)
@@ -104,6 +107,7 @@ def pairs(ledger: DataFrame) -> DataFrame:
             F.count_if(F.col("bytes").isNull()).alias("sizeless"),
             F.min(_usd_per_gb()).alias("usd_per_gb_low"),
             F.max(_usd_per_gb()).alias("usd_per_gb_high"),
+            _total(_undecided(), F.col("bytes")).alias("undecided_bytes"),
         )
         .select(*RackPairBytes._fields)
         .orderBy("cluster", "path", "zone", "source_rack", "target_rack", F.asc_nulls_first("why_unknown"))
@@ -252,12 +256,16 @@ def _by_subject(ledger: DataFrame) -> DataFrame:
     flowing = ledger.where(F.col("path") != MOVE)
     groups = flowing.where(F.col("path") == CONSUME).withColumn("subject", F.concat(F.lit("group/"), "group"))
     topics = flowing.withColumn("subject", F.concat(F.lit("topic/"), "topic"))
-    avoidable = F.col("bytes") - F.coalesce(F.col("unavoidable_bytes"), F.lit(0.0))
+    avoidable = F.col("bytes") - F.col("unavoidable_bytes")
     return (
         groups.unionByName(topics)
         .groupBy("cluster", "subject")
-        .agg(*_crossings(), _total(_zone("CROSS_ZONE"), avoidable).alias("avoidable_bytes"))
-        .select("cluster", "subject", "cross_bytes", "avoidable_bytes", "unknown_bytes", "usd")
+        .agg(
+            *_crossings(),
+            _total(_zone("CROSS_ZONE"), avoidable).alias("avoidable_bytes"),
+            _total(_undecided(), F.col("bytes")).alias("undecided_bytes"),
+        )
+        .select("cluster", "subject", "cross_bytes", "avoidable_bytes", "unknown_bytes", "usd", "undecided_bytes")
     )
 
 
@@ -277,6 +285,10 @@ def _crossings() -> tuple[Column, ...]:
 
 def _usd_per_gb() -> Column:
     return F.when(_zone("CROSS_ZONE") & (F.col("bytes") > 0), F.col("usd") / F.col("bytes") * BYTES_PER_GB)
+
+
+def _undecided() -> Column:
+    return _zone("CROSS_ZONE") & F.col("unavoidable_bytes").isNull()
 
 
 def _zone(name: str) -> Column:

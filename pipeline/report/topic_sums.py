@@ -49,8 +49,9 @@ def topic_costs(ledger: DataFrame, period: ReportPeriod, windows: WeekWindows) -
 
 
 def week_coverage(traffic: DataFrame, windows: WeekWindows) -> DataFrame:
-    """Per cluster: seconds that looks cover of both stretches. ``traffic`` is gold.partition_traffic."""
-    hours = traffic.groupBy("cluster", "hour_ms").agg(F.max("seconds").alias("seconds"))
+    """Per cluster: seconds that are booked of both stretches. ``traffic`` is gold.partition_traffic."""
+    booked = F.max("seconds") + F.coalesce(F.max("gap_seconds"), F.lit(0.0))
+    hours = traffic.groupBy("cluster", "hour_ms").agg(booked.alias("seconds"))
     return (
         hours.groupBy("cluster")
         .agg(

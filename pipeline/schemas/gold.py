@@ -14,6 +14,11 @@ _TP = (
     column("partition", INT, "Partition.", required=True),
 )
 _GROUP = column("group", STRING, "Group id.", required=True)
+_GAPS = (
+    column("gap_seconds", DOUBLE, "Seconds of the hour in gaps between looks, with offsets on both sides."),
+    column("gap_records", LONG, "Records of these gaps, by the offsets on both sides, beside those above."),
+    column("gap_bytes", DOUBLE, "Their bytes."),
+)
 _BY_HOUR = ("day", "cluster", "hour_ms")
 """What every batch replaces: as a partition of its own an hour goes without looking into a file."""
 
@@ -39,6 +44,7 @@ PARTITION_TRAFFIC = _hourly(
     column("bytes_per_s", DOUBLE, "Over the seconds covered."),
     column("bytes_per_record", DOUBLE, "Size of a record as it lies on disk, which is how it travels."),
     column("confidence", STRING, "measured, topic, remembered or none: where bytes_per_record comes from."),
+    *_GAPS,
 )
 
 READ_TRAFFIC = _hourly(
@@ -57,23 +63,48 @@ READ_TRAFFIC = _hourly(
         BOOLEAN,
         "Whether it read older records than those appended in the hour; bytes are less certain then.",
     ),
+    *_GAPS,
 )
 
 LEDGER = _hourly(
     "ledger",
     "Bytes from rack to rack by path, and their price.",
     ("path", "group", "topic", "source_rack", "target_rack", "why_unknown"),
-    column("path", STRING, "produce, replicate, consume or move.", required=True),
+    column("path", STRING, "produce, replicate, catch-up, consume or move.", required=True),
     column("group", STRING, "The group that consumes; empty for the other paths.", required=True),
     column("topic", STRING, "Topic.", required=True),
     column("source_rack", STRING, "Rack that the bytes left; empty where unknown.", required=True),
     column("target_rack", STRING, "Rack that they reached; empty where unknown.", required=True),
     column("zone", STRING, "SAME_ZONE, CROSS_ZONE or UNKNOWN.", required=True),
     column("bytes", DOUBLE, "Bytes; null where the size of records is unknown."),
-    column("unavoidable_bytes", DOUBLE, "Part of them that no placement avoids at this replication factor."),
+    column(
+        "unavoidable_bytes",
+        DOUBLE,
+        "Part of them that no placement avoids at this replication factor; null while that is unknown.",
+    ),
     column("usd", DOUBLE, "Price; null where the pair has none or the racks are unknown; 0 within a rack."),
     column("price_date", STRING, "Date of the price that was applied."),
     column("why_unknown", STRING, "Why the zone is UNKNOWN; null otherwise."),
+    column("seconds", DOUBLE, "Seconds of the hour that looks cover."),
+    column(
+        "gap_bytes",
+        DOUBLE,
+        "Part of the bytes that flowed in gaps between looks: offsets on both sides tell how many, not when.",
+    ),
+    column("confidence", STRING, "seen, or counted where a part flowed in gaps between looks."),
+)
+
+CONSERVATION = _hourly(
+    "conservation",
+    "The ledger beside counters: what the least and the greatest offsets and sizes of the hour tell.",
+    ("topic", "path"),
+    column("topic", STRING, "Topic.", required=True),
+    column("path", STRING, "produce, replicate (with what followers catch up), consume or move.", required=True),
+    column("booked_bytes", DOUBLE, "Bytes of the ledger, those of unknown racks included; null while one is unknown."),
+    column("counted_bytes", DOUBLE, "Bytes by counters; null while they are unknown."),
+    column("difference_bytes", DOUBLE, "Booked less counted."),
+    column("difference_share", DOUBLE, "The difference as a share of what is counted; null where that is nothing."),
+    column("why_unknown", STRING, "Why the difference is unknown; null otherwise."),
 )
 
 LAGS = _hourly(
@@ -216,6 +247,7 @@ GOLD = (
     PARTITION_TRAFFIC,
     READ_TRAFFIC,
     LEDGER,
+    CONSERVATION,
     LAGS,
     WARMUPS,
     RESTORE_RATES,

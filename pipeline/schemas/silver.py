@@ -35,9 +35,14 @@ LOOKS = _table(
     column("gap_parts", STRINGS, "Their names, each once, sorted."),
     column("brokers", INT, "Brokers alive."),
     column("racks", INT, "Racks with a live broker; null while the rack of one is unknown."),
+    column("known_racks", INT, "Racks of live brokers that are known, each once: the least that there are."),
     column("topics", INT, "Topics seen."),
     column("groups", INT, "Groups seen."),
-    column("selector_is_rack_aware", BOOLEAN, "Whether every live broker serves reads from the nearest replica."),
+    column(
+        "selector_is_rack_aware",
+        BOOLEAN,
+        "Whether every live broker serves reads from the nearest replica; routes go by the leader's own.",
+    ),
     column("limits_digest", STRING, "Digest of the limits in force."),
 )
 
@@ -50,6 +55,11 @@ BROKERS = _table(
     column("rack_state", STRING, "known, unknown or conflicting.", required=True),
     column("alive", BOOLEAN, "False for one that only replica lists name."),
     column("told_rack", STRING, "broker.rack, which client.rack is compared with."),
+    column(
+        "selector_is_rack_aware",
+        BOOLEAN,
+        "Whether it serves reads of the partitions that it leads from the nearest replica; null while unknown.",
+    ),
 )
 
 PARTITIONS = _table(
@@ -62,6 +72,7 @@ PARTITIONS = _table(
     column("own", BOOLEAN, "Whether the topic is one of rackwise's own."),
     column("leader", INT, "Leader; null while there is none."),
     column("leader_rack", STRING, "Its rack; null unless known."),
+    column("leader_selector", BOOLEAN, "Whether the leader serves reads from the nearest replica; null while unknown."),
     column("replicas", INTS, "Replicas in order."),
     column("replica_racks", STRINGS, "Their racks in the same order, null where unknown."),
     column("isr", INTS, "Replicas in sync."),
@@ -92,13 +103,27 @@ GROUPS = _table(
     column("assignment_digest", STRING, "Digest of the assignment; null while hidden."),
 )
 
+HIDDEN, UNASSIGNED = "hidden", "unassigned"
+"""Roles of reads of which only commits tell."""
+
 READS = _table(
     "reads",
-    "Assignments: member and partition.",
+    "Reads: member and partition, or what a group has committed without a member that is shown.",
     ("group", "member", "role", "topic", "partition"),
     column("group", STRING, "Group id.", required=True),
-    column("member", STRING, "Member id; the process id where a task's member is unknown.", required=True),
-    column("role", STRING, "active, or standby or warm-up of a task that restores from it.", required=True),
+    column(
+        "member",
+        STRING,
+        "Member id; the process id where a task's member is unknown; empty where only commits tell of the read.",
+        required=True,
+    ),
+    column(
+        "role",
+        STRING,
+        "active, or standby or warm-up of a task that restores from it; where only commits tell of the read hidden "
+        "(the group is rebalancing) or unassigned (no member is shown to read the partition).",
+        required=True,
+    ),
     column("client_id", STRING, "Client id."),
     column("rack", STRING, "Rack of the member; null unless known."),
     column("told_rack", STRING, "The client.rack that the member sends; null when it sends none."),

@@ -44,6 +44,15 @@ class OffsetSpan(NamedTuple):
     """When the batch was decided; the same when it is tried again."""
 
 
+class LastBatches(NamedTuple):
+    """Numbers of a stream's last batches."""
+
+    begun: int | None
+    """None before the first."""
+    written: int | None
+    """None before the first is written."""
+
+
 class StreamCheckpoint:
     """The checkpoint of one stream, in the folder ``path``."""
 
@@ -75,6 +84,19 @@ class StreamCheckpoint:
         self._files.write(mark, json.dumps({"writer": writer, **identity._asdict()}))
         return writer
 
+    def identity(self) -> StreamIdentity | None:
+        """Whose it is; None where there is none. Raises BadInput for one that cannot be read."""
+        text = self._files.read(f"{self.path}/{_MARK}")
+        return None if text is None else self._read_mark(text)[0]
+
+    def last_batches(self) -> LastBatches:
+        """The numbers of the last batches, as far as there are any."""
+        return LastBatches(self._last("offsets"), self._last("commits"))
+
+    def written_ms(self, number: int) -> int:
+        """When that batch was finished, epoch milliseconds."""
+        return self._files.modified_ms(f"{self.path}/commits/{number}")
+
     def span(self, number: int) -> OffsetSpan:
         """What that batch reads, as Spark wrote it down before it began."""
         metadata, end = self._decided(number)
@@ -84,18 +106,26 @@ class StreamCheckpoint:
 
     def position(self) -> dict[int, int]:
         """Partition -> offset of the next record, after the last batch that was finished; empty for none."""
-        done = [int(name) for name in self._files.names(f"{self.path}/commits") if name.isdecimal()]
-        return self._decided(max(done))[1] if done else {}
+        done = self._last("commits")
+        return {} if done is None else self._decided(done)[1]
 
-    def _claimed(self, wanted: StreamIdentity, text: str) -> str:
+    def _last(self, folder: str) -> int | None:
+        """The highest number in one of Spark's logs."""
+        numbers = [int(name) for name in self._files.names(f"{self.path}/{folder}") if name.isdecimal()]
+        return max(numbers, default=None)
+
+    def _read_mark(self, text: str) -> tuple[StreamIdentity, str]:
+        """Whose it is, and the name of its writer."""
         try:
             mark = json.loads(text)
-            claimed = StreamIdentity(*(str(mark[name]) for name in StreamIdentity._fields))
-            writer = str(mark["writer"])
+            return StreamIdentity(*(str(mark[name]) for name in StreamIdentity._fields)), str(mark["writer"])
         except (ValueError, TypeError, KeyError) as error:
             raise BadInput(
                 f"{self.path}/{_MARK} cannot be read", why=repr(error), todo="Name another folder."
             ) from None
+
+    def _claimed(self, wanted: StreamIdentity, text: str) -> str:
+        claimed, writer = self._read_mark(text)
         if claimed == wanted:
             return writer
         if claimed.cluster != wanted.cluster:

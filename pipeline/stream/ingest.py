@@ -7,7 +7,7 @@ brokers that fall silent are waited for, as long as patience lasts; what must no
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -17,6 +17,7 @@ from agent.errors import ClusterUnreachable, RackwiseError
 from agent.process import StopSignal
 from pipeline.kafka import TopicClient, missing_topic
 from pipeline.schemas import bronze
+from pipeline.stream.progress import BatchReport, TopicLag
 from pipeline.stream.topic import SourceSettings, TopicIngest, TopicStream
 from pipeline.stream.vacuum import TableVacuum
 from pipeline.tables import TableStore
@@ -28,6 +29,7 @@ _RETRY_S = 5.0
 _STEADY_S = 120.0
 """After this time brokers are known to answer: deadlines are shorter."""
 _STOP_S = 20.0
+_LAG_EVERY_S = 15.0
 _HEAD_CHARS = 2_000
 
 
@@ -40,10 +42,13 @@ class IngestTopics:
     journal: str
 
 
-def plans(names: IngestTopics, on_telemetry: Callable[[DataFrame], None] = lambda _: None) -> tuple[TopicIngest, ...]:
+def plans(
+    names: IngestTopics, on_telemetry: Callable[[DataFrame], Mapping[str, int | None]] = lambda _: {}
+) -> tuple[TopicIngest, ...]:
     """The ingest of each topic; telemetry last, so that its refresh reads the others' new rows.
 
-    ``on_telemetry`` gets the accepted telemetry rows of each batch, before the batch counts as done.
+    ``on_telemetry`` gets the accepted telemetry rows of each batch, before the batch counts as done, and returns the
+    tables that it wrote, with their rows.
     """
     return (
         TopicIngest(
@@ -80,8 +85,12 @@ class StreamRunner:
         patience_ms: int,
         say: Callable[[str], None],
         vacuum: TableVacuum | None = None,
+        on_lag: Callable[[str, TopicLag | None], None] | None = None,
     ) -> None:
+        """``on_lag`` is given the lag of each stream that runs, by its name, every 15 s."""
         self._streams = streams
+        self._on_lag = on_lag
+        self._lag_at = 0.0
         self._vacuum = vacuum
         self._expected = expected_cluster
         self._patience_s = patience_ms / 1_000
@@ -116,6 +125,7 @@ class StreamRunner:
             while not stop.is_set():
                 for stream in self._streams:
                     self._keep_up(stream, waits[stream.plan.name])
+                self._measure_lags()
                 if self._vacuum is not None:
                     self._vacuum.take_turn()
                 stop.wait(0.5)
@@ -147,6 +157,15 @@ class StreamRunner:
                     self._has_run = True
                     wait.started = now
                     stream.start(once=False)
+
+    def _measure_lags(self) -> None:
+        """Between two batches as well: a stream that is stuck in one would go by what was true before it."""
+        if self._on_lag is None or time.monotonic() < self._lag_at:
+            return
+        self._lag_at = time.monotonic() + _LAG_EVERY_S
+        for stream in self._streams:
+            if stream.is_running():
+                self._on_lag(stream.plan.name, stream.lag())
 
     def _bear(self, stream: TopicStream, wait: _Wait, problem: RackwiseError) -> None:
         """Be patient with brokers that do not answer; raise everything else."""
@@ -196,14 +215,26 @@ def streams(
     brokers: TopicClient,
     checkpoints: str,
     say: Callable[[str], None],
+    on_batch: Callable[[BatchReport], None],
 ) -> tuple[TopicStream, ...]:
     """A stream for each plan, each with a checkpoint of its own below that folder."""
     return tuple(
         TopicStream(
-            plan, reading, tables=tables, brokers=brokers, checkpoint=f"{checkpoints}/ingest-{plan.name}", say=say
+            plan,
+            reading,
+            tables=tables,
+            brokers=brokers,
+            checkpoint=f"{checkpoints}/{checkpoint_of(plan.name)}",
+            say=say,
+            on_batch=on_batch,
         )
         for plan in made
     )
+
+
+def checkpoint_of(stream: str) -> str:
+    """Folder of a stream's checkpoint, below that of all checkpoints."""
+    return f"ingest-{stream}"
 
 
 def _event_time(records: DataFrame) -> DataFrame:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from pyspark.sql import DataFrame
 
@@ -24,7 +24,6 @@ from pipeline.files import HadoopFiles
 from pipeline.jobs.incremental import IncrementalSums
 from pipeline.jobs.refresh import LookKey, RefreshSettings, catch_up, refresh
 from pipeline.jobs.work import ClusterHour
-from pipeline.session import is_one_process
 from pipeline.tables import TableStore
 
 
@@ -47,8 +46,7 @@ class LiveRefresh:
         self._pending = PendingHours(HadoopFiles(tables.spark), f"{tables.root}/_owed")
         self._histories_every_s = histories_every_ms / 1_000
         self._histories_at = time.monotonic()
-        # What a lost executor held cannot be made again.
-        self._incremental = IncrementalSums() if is_one_process(tables.spark) else None
+        self._incremental = IncrementalSums()
         self._reported: set[str] = set()
         self._publish = publish
         self._has_published = False
@@ -61,8 +59,11 @@ class LiveRefresh:
         self._pending.settle()
         self._give_away()
 
-    def on_telemetry(self, rows: DataFrame) -> None:
-        """Compute again the silver and gold of the looks of these rows of bronze.telemetry."""
+    def on_telemetry(self, rows: DataFrame) -> Mapping[str, int | None]:
+        """Compute again the silver and gold of the looks of these rows of bronze.telemetry.
+
+        The tables that were written: rows of each, None where they were not counted.
+        """
         looks = [LookKey(*row) for row in rows.select("cluster", "look", "taken_ms").distinct().collect()]
         histories = time.monotonic() - self._histories_at >= self._histories_every_s
         done = refresh(
@@ -88,6 +89,7 @@ class LiveRefresh:
                 self._say(f"gold: {message}")
         if histories or not self._has_published:
             self._give_away()
+        return done.rows
 
     def _give_away(self) -> None:
         """A failure to publish is reported and publishing tried again the next time; the tables are written anyway."""

@@ -7,6 +7,7 @@ same batch comes again with the same number and the same offsets, and tables lea
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,13 +17,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from agent.errors import RackwiseError
-from agent.values.number_format import counted
 from pipeline.errors import data_lost, of_spark
 from pipeline.files import HadoopFiles
 from pipeline.kafka import TopicClient, TopicIdentity
 from pipeline.schemas.bronze import QUARANTINE
 from pipeline.schemas.table import TableSpec
 from pipeline.stream.checkpoint import OffsetSpan, StreamCheckpoint, StreamIdentity
+from pipeline.stream.progress import BatchReport, TopicLag, lag_of
 from pipeline.tables import TableStore, WriterBatch
 from pipeline.transforms.parse import accepted, quarantined
 
@@ -59,8 +60,9 @@ class TopicIngest:
     """Rows of the table, the raw record and the reason, of records."""
     event_ms: Callable[[DataFrame], DataFrame] | None = None
     """Adds ``event_time``, which moves the watermark; None where nothing can be late."""
-    follow: Callable[[DataFrame], None] = lambda _: None
-    """Is given the accepted rows of each batch, before the batch counts as done."""
+    follow: Callable[[DataFrame], Mapping[str, int | None]] = lambda _: {}
+    """Is given the accepted rows of each batch, before the batch counts as done; it returns what it wrote:
+    table -> rows, None where they were not counted."""
 
 
 class OffsetGap(NamedTuple):
@@ -84,7 +86,9 @@ class TopicStream:
         brokers: TopicClient,
         checkpoint: str,
         say: Callable[[str], None],
+        on_batch: Callable[[BatchReport], None],
     ) -> None:
+        """``on_batch`` is given a report of each batch, once it is written."""
         self.plan = plan
         self._reading = reading
         self._tables = tables
@@ -92,10 +96,14 @@ class TopicStream:
         self._files = HadoopFiles(tables.spark)
         self._checkpoint = StreamCheckpoint(self._files, checkpoint)
         self._say = say
+        self._on_batch = on_batch
         self._topic: TopicIdentity | None = None
         self._writer = ""
         self._query: StreamingQuery | None = None
         self._failure: RackwiseError | None = None
+        self._position: dict[int, int] = {}
+        self._newest_ms: dict[int, int] = {}
+        """Partition -> when its newest record that was read was written, as far as this process read any."""
         self.records = 0
         """Records since the start, quarantined ones included."""
 
@@ -116,7 +124,7 @@ class TopicStream:
             tables.exists(table)  # refuses one that a newer rackwise made
         self._writer = self._checkpoint.claim(identity, self._has_rows)
         self._topic = topic
-        position = self._checkpoint.position()
+        position = self._position = self._checkpoint.position()
         if position and not self._reading.accept_data_loss:
             gone = _holes(position, self._brokers.first_offsets(topic))
             if gone:
@@ -149,6 +157,16 @@ class TopicStream:
         trigger = {"availableNow": True} if once else {"processingTime": f"{reading.interval_ms} milliseconds"}
         self._failure = None
         self._query = writer.trigger(**trigger).start()
+
+    def lag(self) -> TopicLag | None:
+        """How far the tables are behind the topic now; None while the brokers do not say."""
+        if self._topic is None:
+            return None
+        try:
+            end = self._brokers.end_offsets(self._topic)
+        except RackwiseError:
+            return None
+        return lag_of(self._position, end, self._newest_ms, _now_ms())
 
     def is_running(self) -> bool:
         """Whether it still runs."""
@@ -185,28 +203,56 @@ class TopicStream:
         topic = self._topic
         if topic is None:
             raise RackwiseError("A stream was started before it was checked")
+        began = time.monotonic()
         span = self._checkpoint.span(number)
         parsed = self.plan.parse(records, topic, span).persist()
         try:
             counts = _counts(parsed)
-            good = sum(one.good for one in counts.values())
-            bad = sum(one.bad for one in counts.values())
-            batch = WriterBatch(self._writer, number)
-            if good:
-                # Parsed and held already: a small batch is better in one file than written by two cores.
-                rows = accepted(parsed, self.plan.table).coalesce(1 + good // _ROWS_OF_A_FILE)
-                self._tables.append(self.plan.table, rows, batch)
-            rest = self._quarantine(parsed, bad, self._holes(topic, span, counts), span)
-            if rest is not None:
-                self._tables.append(QUARANTINE, rest, batch)
-            if good:
-                self.plan.follow(accepted(parsed, self.plan.table))
+            holes = self._holes(topic, span, counts)
+            rows = self._write(parsed, counts, holes, span, WriterBatch(self._writer, number))
         finally:
             parsed.unpersist()
+        good, bad = _sums(counts)
         self.records += good + bad
-        quarantine_note = f", {bad} of them to quarantine" if bad else ""
-        added = counted(good + bad, "record")
-        self._say(f"{self.plan.name}: batch {number}, {added}{quarantine_note}, {self.records} since the start")
+        self._position = span.end
+        self._newest_ms |= {partition: one.newest_ms for partition, one in counts.items()}
+        report = BatchReport(
+            stream=self.plan.name,
+            topic=self.plan.topic,
+            number=number,
+            records=good + bad,
+            quarantined=bad,
+            gap_offsets=sum(hole.end - hole.first for hole in holes),
+            rows=rows,
+            seconds=round(time.monotonic() - began, 3),
+            written_ms=_now_ms(),
+            lag=self.lag(),
+            since_start=self.records,
+        )
+        self._on_batch(report)
+
+    def _write(
+        self,
+        parsed: DataFrame,
+        counts: Mapping[int, _Counted],
+        holes: list[OffsetGap],
+        span: OffsetSpan,
+        batch: WriterBatch,
+    ) -> dict[str, int | None]:
+        """Bronze, quarantine, and what follows from them: table -> rows written."""
+        good, bad = _sums(counts)
+        table, written = self.plan.table, dict[str, int | None]()
+        if good:
+            # Parsed and held already: a small batch is better in one file than written by two cores.
+            self._tables.append(table, accepted(parsed, table).coalesce(1 + good // _ROWS_OF_A_FILE), batch)
+            written[table.name] = good
+        rest = self._quarantine(parsed, bad, holes, span)
+        if rest is not None:
+            self._tables.append(QUARANTINE, rest, batch)
+            written[QUARANTINE.name] = bad + len(holes)
+        if good:
+            written |= self.plan.follow(accepted(parsed, table))
+        return written
 
     def _holes(self, topic: TopicIdentity, span: OffsetSpan, counts: Mapping[int, _Counted]) -> list[OffsetGap]:
         """What is gone for certain between what was read before and the first record of this batch."""
@@ -247,15 +293,30 @@ class _Counted(NamedTuple):
     good: int
     bad: int
     first: int
+    newest_ms: int
 
 
 def _counts(parsed: DataFrame) -> dict[int, _Counted]:
     """Partition -> what came of it."""
     is_good = F.col("reason").isNull().cast("int")
     rows = parsed.groupBy("partition").agg(
-        F.sum(is_good).alias("good"), F.sum(1 - is_good).alias("bad"), F.min("offset").alias("first")
+        F.sum(is_good).alias("good"),
+        F.sum(1 - is_good).alias("bad"),
+        F.min("offset").alias("first"),
+        F.unix_millis(F.max("kafka_time")).alias("newest_ms"),
     )
-    return {row["partition"]: _Counted(row["good"], row["bad"], row["first"]) for row in rows.collect()}
+    return {
+        row["partition"]: _Counted(row["good"], row["bad"], row["first"], row["newest_ms"]) for row in rows.collect()
+    }
+
+
+def _sums(counts: Mapping[int, _Counted]) -> tuple[int, int]:
+    """Records that could be read, and those that could not."""
+    return sum(one.good for one in counts.values()), sum(one.bad for one in counts.values())
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _holes(position: Mapping[int, int], first: Mapping[int, int]) -> list[OffsetGap]:

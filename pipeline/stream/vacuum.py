@@ -1,5 +1,7 @@
 """Vacuum keeps tables small while ingest runs: one table at a time, so that no batch waits long.
 
+Rows that are older than the retention of their layer are deleted before it, by whole days.
+
 A vacuum that fails, on a full disk or for want of a right, is reported, and ingest continues.
 """
 
@@ -7,26 +9,37 @@ from __future__ import annotations
 
 import sched
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import cycle
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from agent.errors import RackwiseError
+from pipeline.schemas.bronze import JOURNAL, PROPOSALS
 from pipeline.schemas.table import TableSpec
 from pipeline.tables import TableStore
+from pipeline.transforms.look_rows import day_of
 
 _EVERY_S = 600.0
+_KEPT = (PROPOSALS.name, JOURNAL.name)
+"""Outcomes are made of all of them, and they are few."""
 
 
 class TableVacuum:
     """Vacuums tables in turn."""
 
     def __init__(
-        self, tables: TableStore, of: Iterable[TableSpec], say: Callable[[str], None], *, every_s: float = _EVERY_S
+        self,
+        tables: TableStore,
+        of: Iterable[TableSpec],
+        say: Callable[[str], None],
+        *,
+        retention: Mapping[str, int | None],
+        every_s: float = _EVERY_S,
     ) -> None:
-        """``every_s``: the time between two vacuums of one table, above 0."""
+        """``retention``: layer -> ms for which rows are kept, None: for ever. ``every_s``: between turns of a table."""
+        self._retention = retention
         self._tables = tables
         self._of = tuple(of)
         self._say = say
@@ -49,8 +62,10 @@ class TableVacuum:
         self._vacuum(next(self._next))
 
     def _vacuum(self, table: TableSpec) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        kept_ms = None if table.name in _KEPT else self._retention.get(table.name.partition(".")[0])
         try:
-            self._tables.vacuum(table)
+            self._tables.vacuum(table, now_ms, None if kept_ms is None else day_of(now_ms - kept_ms))
         except (PySparkException, Py4JError, RackwiseError) as error:
             if table.name not in self._reported:
                 self._reported.add(table.name)

@@ -2,7 +2,9 @@
 
 ====================  ================================================================================================
 produce               to the leader's rack; whence, only where a file names the racks of producers
-replicate             from the leader's rack to each follower's, also to one that is down, which fetches it later
+replicate             from the leader's rack to that of each follower in sync
+catch-up              from the leader's rack to that of a follower that is not: what is appended meanwhile, which it
+                      fetches later, and what its log dir has lost and fetches again, booked when the loss shows
 consume               over the reader's route: the leader, or an in-sync replica in the reader's client.rack
 move                  from the leader's rack to each replica that a reassignment adds: what it copied in that time
 ====================  ================================================================================================
@@ -26,16 +28,21 @@ from pipeline.schemas.gold import LEDGER
 from pipeline.transforms.mergeable_aggregate import MergeableAggregate
 from pipeline.transforms.prices import priced
 from pipeline.transforms.routes import FOLLOWER_UNKNOWN, LEADER_UNKNOWN, PRODUCER_UNKNOWN, zone
-from pipeline.transforms.spans import all_or_null, day_of, part_of, spanned
+from pipeline.transforms.spans import all_or_null, day_of, of_gap, part_of, share_of, spanned
 from pipeline.transforms.traffic import halves, with_bytes
 
-_FLOW = ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "why", "bytes", "unavoidable")
+_FLOW = (
+    "cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "why", "bytes", "unavoidable",
+    "gap_share",
+)  # fmt: skip
 _ROUNDING = 1e-9
+CATCH_UP = "catch-up"
 _PARTITION = ("cluster", "hour_ms", "topic", "partition")
-PLACEMENT_SUMS = MergeableAggregate((*_PARTITION, "was", "now"), {"records": F.sum})
+PLACEMENT_SUMS = MergeableAggregate((*_PARTITION, "was", "now"), {"records": F.sum, "gap_records": F.sum})
 """By placements: they hardly ever change, so halves are computed once for all looks at which they stayed."""
 COPY_SUMS = MergeableAggregate(
-    ("cluster", "hour_ms", "topic", "source_rack", "target_rack"), {"bytes": F.sum, "untold": F.sum}
+    ("cluster", "hour_ms", "path", "topic", "source_rack", "target_rack"),
+    {"bytes": F.sum, "gap_bytes": F.sum, "untold": F.sum},
 )
 """``untold``: copies whose log dir was not described."""
 
@@ -74,10 +81,15 @@ def ledger(inputs: LedgerInput) -> DataFrame:
         .agg(
             all_or_null(F.col("bytes")).alias("bytes"),
             all_or_null(F.col("unavoidable")).alias("unavoidable_bytes"),
+            all_or_null(F.col("bytes") * F.col("gap_share")).alias("gap_bytes"),
+            F.max("gap_share").alias("gap_share"),
         )
+        .withColumn("confidence", F.when(F.col("gap_share") > 0, "counted").otherwise("seen"))
         .withColumn("day", day_of(F.col("hour_ms")))
     )
-    return priced(added, inputs.prices).select(*LEDGER.schema.names)
+    covered = inputs.sizes.groupBy("cluster", "hour_ms").agg(F.max("seconds").alias("seconds"))
+    timed = added.join(F.broadcast(covered), on=["cluster", "hour_ms"], how="left")
+    return priced(timed, inputs.prices).select(*LEDGER.schema.names)
 
 
 def placement_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
@@ -86,7 +98,7 @@ def placement_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | Non
     return PLACEMENT_SUMS.aggregate(
         cut.withColumns(
             {name: _placement(F.col(name)) for name in ("was", "now")} | {"records": part_of(F.col("records"))}
-        ),
+        ).withColumn("gap_records", of_gap(F.col("records"))),
         before,
     )
 
@@ -95,21 +107,25 @@ def _placed(sums: DataFrame, sizes: DataFrame) -> DataFrame:
     """Bytes appended by hour and partition, for each placement that held meanwhile."""
     halved = sums.withColumn("half", F.explode(halves(F.col("was"), F.col("now"))))
     added = halved.groupBy(*_PARTITION, F.col("half.held").alias("held")).agg(
-        F.sum(F.col("records") * F.col("half.weight")).alias("records")
+        *(F.sum(F.col(name) * F.col("half.weight")).alias(name) for name in ("records", "gap_records"))
     )
     return (
         with_bytes(added, sizes)
-        .withColumn("group", F.lit(""))
-        .select("cluster", "hour_ms", "group", "topic", "partition", "bytes", "held.*")
+        .withColumns({"group": F.lit(""), "gap_share": share_of("gap_records", "records")})
+        .select("cluster", "hour_ms", "group", "topic", "partition", "bytes", "gap_share", "held.*")
     )
 
 
 def _placement(picture: Column) -> Column:
     followers = F.filter(picture["placed"], lambda one: ~one["broker"].eqNullSafe(picture["leader"]) & ~one["adding"])
-    racks = F.transform(followers, lambda one: one["rack"])
-    return F.struct(
-        picture["leader_rack"].alias("leader_rack"), racks.alias("followers"), picture["racks"].alias("racks")
+    told = F.transform(followers, lambda one: F.struct(one["rack"].alias("rack"), one["in_sync"].alias("in_sync")))
+    placement = F.struct(
+        picture["leader_rack"].alias("leader_rack"),
+        told.alias("followers"),
+        picture["racks"].alias("racks"),
+        picture["known_racks"].alias("known_racks"),
     )
+    return F.when(picture.isNotNull(), placement)
 
 
 def _produced(placed: DataFrame, producers: DataFrame) -> DataFrame:
@@ -145,31 +161,51 @@ def _produced(placed: DataFrame, producers: DataFrame) -> DataFrame:
 
 def _replicated(placed: DataFrame) -> DataFrame:
     """What each follower fetches. Of the copies that cross, as many are needed as racks beyond the leader's."""
-    crossing = F.size(F.filter("followers", lambda rack: rack != F.col("leader_rack")))
-    known = F.col("leader_rack").isNotNull() & F.forall("followers", lambda rack: rack.isNotNull())
-    wanted = F.least(F.size("followers") + 1, F.col("racks")) - 1
-    needed = F.when(known & F.col("racks").isNotNull(), F.least(F.lit(1.0), wanted / F.nullif(crossing, F.lit(0))))
+    crossing = F.size(F.filter("followers", lambda one: one["rack"] != F.col("leader_rack")))
+    unknown = F.size(F.filter("followers", lambda one: one["rack"].isNull()))
+    wanted = _other_racks_wanted(F.size("followers") + 1)
+    needed = (
+        F.when(wanted.isNull(), None)
+        .when(unknown == 0, F.least(F.lit(1.0), wanted / F.nullif(crossing, F.lit(0))))
+        # Even if each follower of unknown rack is in a rack of its own, all that are known to cross are needed.
+        .when(wanted - unknown >= crossing, F.lit(1.0))
+    )
     split = (
         placed.withColumn("needed", needed)
-        .withColumn("target_rack", F.explode("followers"))
-        .withColumn("source_rack", F.col("leader_rack"))
+        .withColumn("follower", F.explode("followers"))
+        .withColumns({"target_rack": F.col("follower.rack"), "source_rack": F.col("leader_rack")})
     )
     why = F.when(F.col("source_rack").isNull(), LEADER_UNKNOWN).when(F.col("target_rack").isNull(), FOLLOWER_UNKNOWN)
     local = F.col("source_rack") == F.col("target_rack")
     unavoidable = F.when(why.isNull() & local, F.lit(0.0)).when(why.isNull(), F.col("bytes") * F.col("needed"))
-    return split.withColumns({"path": F.lit("replicate"), "why": why, "unavoidable": unavoidable})
+    path = F.when(F.col("follower.in_sync"), "replicate").otherwise(CATCH_UP)
+    return split.withColumns({"path": path, "why": why, "unavoidable": unavoidable})
+
+
+def _other_racks_wanted(replicas: Column) -> Column:
+    """On how many racks beside the leader's so many replicas are, spread as well as racks allow; null while unknown.
+
+    More racks than replicas make no difference, so one that is not known makes none where enough others are.
+    """
+    racks = F.coalesce("racks", F.when(F.col("known_racks") >= replicas, F.col("known_racks")))
+    return F.when(racks.isNotNull(), F.least(replicas, racks) - 1)
 
 
 def _consumed(routes: DataFrame) -> DataFrame:
     unavoidable = F.when(F.col("why").isNull() & F.col("bytes").isNotNull(), F.lit(0.0))
-    return routes.withColumns({"path": F.lit("consume"), "unavoidable": unavoidable})
+    share = share_of("gap_records", "records")
+    return routes.withColumns({"path": F.lit("consume"), "unavoidable": unavoidable, "gap_share": share})
 
 
 def copy_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
-    """What reassignments copied, as `COPY_SUMS`, by what the new replicas hold more than at the look before."""
-    cut = spanned(copies(changes), spans)
+    """What reassignments copied and replicas lost, as `COPY_SUMS`, by the sizes of replicas."""
+    moved = copies(changes).drop("run", "held").withColumn("path", F.lit("move"))
+    lost = losses(changes).withColumn("path", F.lit(CATCH_UP))
+    cut = spanned(moved.unionByName(lost), spans)
     return COPY_SUMS.aggregate(
-        cut.withColumns({"bytes": part_of(F.col("copied")), "untold": F.col("copied").isNull().cast("long")}),
+        cut.withColumns(
+            {"bytes": part_of(F.col("copied")), "untold": F.col("copied").isNull().cast("long")}
+        ).withColumn("gap_bytes", of_gap(F.col("bytes"))),
         before,
     )
 
@@ -177,17 +213,26 @@ def copy_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None = N
 def _moved(sums: DataFrame) -> DataFrame:
     why = F.when(F.col("source_rack").isNull(), LEADER_UNKNOWN).when(F.col("target_rack").isNull(), FOLLOWER_UNKNOWN)
     return (
-        sums.withColumns({"path": F.lit("move"), "group": F.lit(""), "why": why})
+        sums.withColumns({"group": F.lit(""), "why": why})
+        .withColumn("gap_share", share_of("gap_bytes", "bytes"))
         .withColumn("bytes", F.when(F.col("untold") == 0, F.col("bytes").cast("double")))
-        .withColumn("unavoidable", F.when(why.isNull() & F.col("bytes").isNotNull(), F.lit(0.0)))
+        .withColumn("unavoidable", _of_copies(why))
     )
 
 
-def copies(changes: DataFrame) -> DataFrame:
-    """Copies under way: cluster, look, previous, taken_ms, topic, partition, broker, source_rack, target_rack, copied.
+def _of_copies(why: Column) -> Column:
+    """A move could be left out; whether a lost replica could be copied within a rack is unknown."""
+    within = F.col("source_rack") == F.col("target_rack")
+    known = why.isNull() & F.col("bytes").isNotNull()
+    return F.when(known & ((F.col("path") == "move") | within), F.lit(0.0))
 
-    A replica that is being added has the size in its log dir; one that was added has the whole log. ``copied`` is null
-    where no log dir was described.
+
+def copies(changes: DataFrame) -> DataFrame:
+    """Copies under way, by look, topic, partition and broker: run, source_rack, target_rack, held and copied.
+
+    ``held`` is what the new replica holds, ``copied`` what of it came since the look before. A replica that is being
+    added has the size in its log dir; one that was added has the whole log. ``copied`` is null where no log dir was
+    described.
     """
     now, was = F.col("now"), F.col("was")
     fresh = F.filter(now["placed"], lambda one: one["adding"] | ~_at(was, one["broker"], lambda old: ~old["adding"]))
@@ -206,11 +251,60 @@ def copies(changes: DataFrame) -> DataFrame:
             F.col("one.broker").alias("broker"),
             was["leader_rack"].alias("source_rack"),
             F.col("one.rack").alias("target_rack"),
+            "run",
+            _held(F.col("one"), now).alias("held"),
             (_held(F.col("one"), now) - _held_before(was)).alias("more"),
         )
         .withColumn("copied", F.when(F.col("more").isNotNull(), F.greatest(F.col("more"), F.lit(0))))
         .where(F.col("copied").isNull() | (F.col("copied") > 0))
         .drop("more")
+    )
+
+
+def losses(changes: DataFrame) -> DataFrame:
+    """What followers lost since they held it, as `copies` has it: ``copied`` is what they have to fetch again.
+
+    A follower out of sync holds less than half of what it held when all replicas were described last (in the last
+    quarter of an hour), while its leader holds more. Where that is not known it holds less than a tenth of what its
+    leader held.
+    """
+    now, was = F.col("now"), F.col("was")
+
+    def held(one: Column) -> Column:
+        of = F.filter(F.col("filled_before"), lambda old: old["broker"] == one["broker"])
+        before = F.filter(was["placed"], lambda old: old["broker"] == one["broker"])
+        return F.coalesce(F.when(was["size_fresh"], F.get(before, F.lit(0))["bytes"]), F.get(of, F.lit(0))["bytes"])
+
+    def is_lost(one: Column) -> Column:
+        less = F.when(held(one).isNotNull(), one["bytes"] * 2 < held(one)).otherwise(
+            one["bytes"] * 10 < was["size_bytes"]
+        )
+        return less & (one["bytes"] * 2 < now["size_bytes"])
+
+    there = F.filter(
+        now["placed"],
+        lambda one: (
+            ~one["adding"]
+            & ~one["broker"].eqNullSafe(now["leader"])
+            & _at(was, one["broker"], lambda old: ~old["adding"] & ~(old["in_sync"] & one["in_sync"]))
+            & is_lost(one)
+        ),
+    )
+    return (
+        changes.where(was.isNotNull() & now["size_fresh"])
+        .withColumn("one", F.explode(there))
+        .select(
+            "cluster",
+            "look",
+            "previous",
+            "taken_ms",
+            "topic",
+            "partition",
+            F.col("one.broker").alias("broker"),
+            now["leader_rack"].alias("source_rack"),
+            F.col("one.rack").alias("target_rack"),
+            F.least(F.coalesce(held(F.col("one")), was["size_bytes"]), now["size_bytes"]).alias("copied"),
+        )
     )
 
 

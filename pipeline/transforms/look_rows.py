@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from agent.decode.members import decode_members
 from agent.model.build_snapshot import build_snapshot
+from agent.model.members import broker_is_rack_aware
 from agent.telemetry.derived import AssessmentData, FindingData, ReportData, TaskCopiesData
 from agent.telemetry.events import INPUT_SHAPES, EventKind, TelemetryEvent, from_pieces
 from agent.telemetry.looks import CycleInputs, IncompleteLookError, limits_digest, observation_from_events
@@ -29,6 +30,7 @@ from agent.values.snapshot import (
 )
 from agent.values.typed_json import UnreadableError, from_json
 from assignors.problem import TopicPartition
+from pipeline.schemas.silver import HIDDEN, UNASSIGNED
 
 Row = dict[str, Any]
 
@@ -148,6 +150,7 @@ def _look(recorded: CycleInputs, snapshot: Snapshot) -> Row:
         "gap_parts": sorted({gap.part.value for gap in snapshot.gaps}),
         "brokers": len(alive),
         "racks": None if None in racks or not racks else len(racks),
+        "known_racks": len(racks - {None}),
         "topics": len(snapshot.topics),
         "groups": len(snapshot.groups),
         "selector_is_rack_aware": snapshot.selector_is_rack_aware,
@@ -163,8 +166,13 @@ def _brokers(snapshot: Snapshot) -> Iterator[SilverRow]:
             "rack_state": broker.rack.state.value,
             "alive": broker.alive,
             "told_rack": broker.rack.rack_id if broker.alive else None,
+            "selector_is_rack_aware": _selects(broker.id, snapshot),
         }
         yield SilverRow("brokers", row)
+
+
+def _selects(broker: int | None, snapshot: Snapshot) -> bool | None:
+    return None if broker is None else broker_is_rack_aware(snapshot.broker_configs.get(broker))
 
 
 class _Racks(NamedTuple):
@@ -200,6 +208,7 @@ def _partition(state: PartitionState, recorded: CycleInputs, snapshot: Snapshot,
         "partition": state.id.partition,
         "leader": state.leader,
         "leader_rack": None if state.leader is None else racks.known.get(state.leader),
+        "leader_selector": _selects(state.leader, snapshot),
         "replicas": list(state.replicas),
         "replica_racks": [racks.known.get(broker) for broker in state.replicas],
         "isr": list(state.isr),
@@ -219,6 +228,17 @@ def _groups(snapshot: Snapshot) -> Iterator[SilverRow]:
         reads = [] if isinstance(group, OtherGroup) else list(_reads(group, snapshot))
         yield SilverRow("groups", _group(group, reads))
         yield from (SilverRow("reads", row) for row in reads)
+        yield from (SilverRow("reads", row) for row in _commits(group, reads, snapshot))
+
+
+def _commits(group: Group, reads: list[Row], snapshot: Snapshot) -> Iterator[Row]:
+    """What the group has committed of partitions that none of its members is shown to read."""
+    held = {(row["topic"], row["partition"]) for row in reads if row["role"] == "active"}
+    hidden = not isinstance(group, OtherGroup) and group.hidden
+    committed = snapshot.committed_offsets.get(group.id, {})
+    for partition in committed:
+        if partition not in held:
+            yield _read(group.id, {"member": ""}, HIDDEN if hidden else UNASSIGNED, partition, committed)
 
 
 def _group(group: Group, reads: list[Row]) -> Row:

@@ -1,8 +1,8 @@
 """Routes: the rack from which a reader gets its bytes.
 
-From an in-sync replica in its client.rack, where brokers have Kafka's ``RackAwareReplicaSelector`` (KIP-392); else from
-the leader. A replica that is not in sync never serves. client.rack is compared with broker.rack letter by
-letter, before either is mapped to a known rack. An unknown route has a reason.
+From an in-sync replica in its client.rack, where the leader's broker has Kafka's ``RackAwareReplicaSelector``
+(KIP-392), whatever other brokers have; else from the leader. A replica that is not in sync never serves. client.rack is
+compared with broker.rack letter by letter, before either is mapped to a known rack. An unknown route has a reason.
 """
 
 from __future__ import annotations
@@ -11,15 +11,20 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 READER_UNKNOWN = "the rack of the reader is not known"
+MEMBERS_HIDDEN = "the group is rebalancing, and its members are hidden meanwhile"
+NO_MEMBER = "no member of the group is shown to read the partition, only commits tell of it"
 LEADER_UNKNOWN = "the rack of the leader is not known"
 FOLLOWER_UNKNOWN = "the rack of a follower is not known"
 PRODUCER_UNKNOWN = "the rack of the producers is not known"
-SELECTOR_UNKNOWN = "whether brokers serve reads from the nearest replica is not known"
+SELECTOR_UNKNOWN = "whether the leader's broker sends reads to the nearest replica is not known"
 REPLICA_UNKNOWN = "the rack of the replica that serves is not known"
 
 
-def route(picture: Column, rack: Column, client_rack: Column) -> Column:
-    """struct(source, target, why) of a reader in ``rack`` with ``client_rack``; ``why`` is null when known."""
+def route(picture: Column, rack: Column, client_rack: Column, no_rack: Column | None = None) -> Column:
+    """struct(source, target, why) of a reader in ``rack`` with ``client_rack``; ``why`` is null when known.
+
+    ``no_rack`` is why the rack of the reader is unknown, where it is.
+    """
     place = F.coalesce(F.array_position(picture["isr_told_racks"], client_rack), F.lit(0))
     near = F.get(picture["isr_racks"], (place - 1).cast("int"))
     leader, selector = picture["leader_rack"], picture["selector"]
@@ -27,7 +32,7 @@ def route(picture: Column, rack: Column, client_rack: Column) -> Column:
     undecided = nearby & selector.isNull() & ~near.eqNullSafe(leader)
     source = F.when(nearby & selector, near).when(~undecided, leader)
     why = (
-        F.when(rack.isNull(), READER_UNKNOWN)
+        F.when(rack.isNull(), F.lit(READER_UNKNOWN) if no_rack is None else no_rack)
         .when(undecided, SELECTOR_UNKNOWN)
         .when(nearby & selector & near.isNull(), REPLICA_UNKNOWN)
         .when(source.isNull(), LEADER_UNKNOWN)

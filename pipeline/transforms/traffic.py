@@ -1,5 +1,8 @@
 """Traffic of partitions: records by end offsets, bytes by the size of a record on disk.
 
+Over a gap between looks end offsets tell as exactly what was appended; it is kept apart, as rates are of the time that
+looks cover.
+
 A record's size comes from what the log grew over what was appended, between looks with described sizes. That holds for
 logs that only grow: where segments were deleted, intervals with a small ratio are left out, and a compacted topic
 takes what the agent had learned. The bytes per record of a whole log hold for neither.
@@ -12,13 +15,19 @@ from pyspark.sql import functions as F
 
 from pipeline.schemas.gold import PARTITION_TRAFFIC
 from pipeline.transforms.mergeable_aggregate import MergeableAggregate, listed
-from pipeline.transforms.spans import LEAP_MS, LONGEST_MS, day_of, hour_of, part_of, spanned
+from pipeline.transforms.spans import LEAP_MS, LONGEST_MS, day_of, hour_of, known_lately, of_gap, part_of, spanned
 
 _KEY = ("cluster", "hour_ms", "topic", "partition")
-TRAFFIC_SUMS = MergeableAggregate(_KEY, {"ms": F.sum, "records": F.sum, "grown": listed, "learned": F.max})
-"""``grown``: each interval between two sizes (ratio, bytes, records); ``learned``: of the last look."""
-NEWEST_SIZES = MergeableAggregate(("cluster", "instance", "topic", "partition"), {"sized": F.max})
-"""The newest described size of a partition: monotonic_ms, look, taken_ms, topic_id, size_bytes, end_offset."""
+TRAFFIC_SUMS = MergeableAggregate(
+    _KEY, {"ms": F.sum, "records": F.sum, "gap_ms": F.sum, "gap_records": F.sum, "grown": listed, "learned": F.max}
+)
+"""Of it in gaps: ``gap_ms`` and ``gap_records``. ``grown``: each interval between two sizes (ratio, bytes, records);
+``learned``: of the last look."""
+NEWEST_SIZES = MergeableAggregate(
+    ("cluster", "instance", "topic", "partition"), dict.fromkeys(("sized", "filled", "ended"), F.max)
+)
+"""What looks showed last of a partition, each with monotonic_ms, look and topic_id: its size (taken_ms, size_bytes,
+end_offset), the sizes of all of its replicas (replicas: broker, bytes), and its end_offset."""
 _CUT_SHARE = 0.5
 """Where segments were deleted, an interval whose bytes per record are below this share of the median is left out."""
 _WHOLE_SHARE = 0.9
@@ -29,46 +38,65 @@ def partition_changes(partitions: DataFrame, times: DataFrame, before: DataFrame
     """Each partition at each look, with its state at the look before.
 
     ``times`` is `spans.timeline`; ``before``, as `NEWEST_SIZES`, the newest sizes of all looks before these.
-    ``records`` is null where the looks are no pair, the topic is another one of the same name, or offsets went back.
-    ``now`` and ``was`` are pictures: leader_rack, placed (broker, rack, bytes, adding), isr_racks, isr_told_racks,
-    selector, racks, size_bytes. ``sized`` is as in `NEWEST_SIZES`.
+    ``records`` is null where the looks are no pair or offsets went back; of a topic that is another one of the same
+    name it is what was written to the new one.
+    ``now`` and ``was`` are pictures: leader_rack, placed (broker, rack, bytes, adding, in_sync), isr_racks,
+    isr_told_racks, selector, racks, known_racks, size_bytes, size_fresh. ``sized``, ``filled`` and ``ended`` are as in
+    `NEWEST_SIZES`; ``filled_before`` are the replicas of the newest earlier one of the last quarter of an hour.
     """
     in_order = Window.partitionBy("cluster", "instance", "topic", "partition").orderBy("monotonic_ms", "look")
     earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
-    sized = F.when(
-        F.col("size_fresh") & F.col("size_bytes").isNotNull() & F.col("end_offset").isNotNull(),
-        F.struct("monotonic_ms", "look", "taken_ms", "topic_id", "size_bytes", "end_offset"),
-    )
-    last = F.struct("look", "topic_id", "end_offset", "now")
     dated = partitions.drop("taken_ms", "day").join(F.broadcast(times), on=["cluster", "look"], how="inner")
-    lagged = dated.withColumns({"now": _picture(), "sized": sized}).withColumns(
-        {"before": F.lag(last).over(in_order), "sized_before": F.last("sized", ignorenulls=True).over(earlier)}
+    last = F.lag(F.struct("look", "topic_id", "now")).over(in_order)
+    lagged = (
+        dated.withColumn("now", _picture())
+        .withColumns({"sized": _sized(), "filled": _filled(), "ended": _ended()})
+        .withColumns({f"{name}_before": F.last(name, ignorenulls=True).over(earlier) for name in NEWEST_SIZES.by})
+        .withColumn("before", last)
     )
     if before is not None:
-        older = before.withColumnRenamed("sized", "older")
-        lagged = lagged.join(older, on=[*NEWEST_SIZES.key], how="left").withColumn(
-            "sized_before", F.coalesce("sized_before", "older")
+        older = before.withColumnsRenamed({name: f"older_{name}" for name in NEWEST_SIZES.by})
+        lagged = lagged.join(older, on=[*NEWEST_SIZES.key], how="left").withColumns(
+            {f"{name}_before": F.coalesce(f"{name}_before", f"older_{name}") for name in NEWEST_SIZES.by}
         )
-    paired = (F.col("before.look") == F.col("previous")) & F.col("before.topic_id").eqNullSafe(F.col("topic_id"))
-    delta = F.col("end_offset") - F.col("before.end_offset")
-    return lagged.select(
-        "cluster",
-        "instance",
-        "look",
-        "previous",
-        "taken_ms",
+    follows = F.col("before.look") == F.col("previous")
+    paired = follows & F.col("before.topic_id").eqNullSafe(F.col("topic_id"))
+    delta = F.col("end_offset") - F.when(_is_of_now("ended_before"), F.col("ended_before.end_offset"))
+    # A topic that was deleted and made again begins at 0.
+    made_again = follows & (F.col("before.topic_id") != F.col("topic_id"))
+    return lagged.where(F.col("of_instance_ms").isNotNull()).select(
+        *("cluster", "instance", "run", "look", "previous", "taken_ms", "topic", "topic_id", "partition"),
         hour_of(F.col("taken_ms")).alias("hour_ms"),
-        "topic",
-        "partition",
-        "end_offset",
-        "compacted",
-        "learned_bytes_per_record",
-        "now",
+        *("end_offset", "compacted", "learned_bytes_per_record", "now"),
         F.when(paired, F.col("before.now")).alias("was"),
-        F.when(paired & (delta >= 0), delta).alias("records"),
+        F.when(paired & (delta >= 0), delta).when(made_again, F.col("end_offset")).alias("records"),
+        F.coalesce(paired & (delta < 0), F.lit(False)).alias("went_back"),  # noqa: FBT003
         _grown().alias("grown"),
-        "sized",
+        F.when(_is_of_now("filled_before"), F.col("filled_before.replicas")).alias("filled_before"),
+        *NEWEST_SIZES.by,
     )
+
+
+def _at_look() -> tuple[Column, Column]:
+    return F.col("of_instance_ms").alias("monotonic_ms"), F.col("look")
+
+
+def _sized() -> Column:
+    known = F.col("size_fresh") & F.col("size_bytes").isNotNull() & F.col("end_offset").isNotNull()
+    return F.when(known, F.struct(*_at_look(), "taken_ms", "topic_id", "size_bytes", "end_offset"))
+
+
+def _filled() -> Column:
+    known = F.col("size_fresh") & F.forall("now.placed", lambda one: one["bytes"].isNotNull())
+    replicas = F.transform(
+        "now.placed", lambda one: F.struct(one["broker"].alias("broker"), one["bytes"].alias("bytes"))
+    )
+    return F.when(known, F.struct(*_at_look(), "topic_id", replicas.alias("replicas")))
+
+
+def _ended() -> Column:
+    """An answer that is missing at one look is made up for at the next."""
+    return F.when(F.col("end_offset").isNotNull(), F.struct(*_at_look(), "topic_id", "end_offset"))
 
 
 def traffic_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:
@@ -79,6 +107,7 @@ def traffic_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None 
     known = spanned(changes, spans).where(F.col("records").isNotNull())
     return TRAFFIC_SUMS.aggregate(
         known.withColumn("records", part_of(F.col("records")))
+        .withColumns({"gap_ms": of_gap(F.col("ms")), "gap_records": of_gap(F.col("records"))})
         .withColumn("grown", F.when(F.col("grown").isNotNull(), F.array("grown")))
         .withColumn("learned", F.struct("taken_ms", F.col("learned_bytes_per_record").alias("bytes_per_record"))),
         before,
@@ -87,15 +116,19 @@ def traffic_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None 
 
 def newest_sizes(changes: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """The newest sizes, as `NEWEST_SIZES`, of `partition_changes` rows."""
-    return NEWEST_SIZES.aggregate(changes.where(F.col("sized").isNotNull()), before)
+    return NEWEST_SIZES.aggregate(
+        changes.where(F.coalesce(*(F.col(f"{name}.look") for name in NEWEST_SIZES.by)).isNotNull()), before
+    )
 
 
 def partition_traffic(taken: DataFrame) -> DataFrame:
     """gold.partition_traffic of `traffic_sums` rows."""
     added = taken.select(
         *_KEY,
-        (F.col("ms") / 1000.0).alias("seconds"),
-        "records",
+        ((F.col("ms") - F.col("gap_ms")) / 1000.0).alias("seconds"),
+        (F.col("records") - F.col("gap_records")).alias("records"),
+        (F.col("gap_ms") / 1000.0).alias("gap_seconds"),
+        "gap_records",
         F.sort_array("grown").alias("grown"),
         F.col("learned.bytes_per_record").alias("learned"),
     )
@@ -114,21 +147,26 @@ def partition_traffic(taken: DataFrame) -> DataFrame:
     )
     return (
         sized.withColumns({"bytes_per_record": per_record, "confidence": confidence})
-        .withColumn("bytes", _in_bytes())
-        .withColumns({f"{name}_per_s": F.col(name) / F.col("seconds") for name in ("records", "bytes")})
+        .withColumns({"bytes": _in_bytes("records"), "gap_bytes": _in_bytes("gap_records")})
+        .withColumns({f"{name}_per_s": per_second(name) for name in ("records", "bytes")})
         .withColumn("day", day_of(F.col("hour_ms")))
         .select(*PARTITION_TRAFFIC.schema.names)
     )
 
 
 def record_sizes(traffic: DataFrame) -> DataFrame:
-    """Bytes per record by cluster, hour_ms, topic and partition."""
-    return traffic.select(*_KEY, "bytes_per_record")
+    """Bytes per record by cluster, hour_ms, topic and partition, and the seconds that looks cover."""
+    return traffic.select(*_KEY, "bytes_per_record", "seconds")
 
 
 def with_bytes(rows: DataFrame, sizes: DataFrame) -> DataFrame:
     """Rows of an hour's partitions with what their ``records`` come to in bytes, by `record_sizes`."""
-    return rows.join(sizes, on=[*_KEY], how="left").withColumn("bytes", _in_bytes())
+    return rows.join(sizes, on=[*_KEY], how="left").withColumn("bytes", _in_bytes("records"))
+
+
+def per_second(name: str) -> Column:
+    """The column over the seconds that looks cover; null where they cover none."""
+    return F.col(name) / F.nullif(F.col("seconds"), F.lit(0.0))
 
 
 def halves(was: Column, now: Column) -> Column:
@@ -138,9 +176,9 @@ def halves(was: Column, now: Column) -> Column:
     return F.when(was.isNull() | was.eqNullSafe(now), whole).otherwise(both)
 
 
-def _in_bytes() -> Column:
+def _in_bytes(records: str) -> Column:
     """No records are no bytes, also where the size of one is unknown."""
-    return F.when(F.col("records") == 0, F.lit(0.0)).otherwise(F.col("records") * F.col("bytes_per_record"))
+    return F.when(F.col(records) == 0, F.lit(0.0)).otherwise(F.col(records) * F.col("bytes_per_record"))
 
 
 def _picture() -> Column:
@@ -152,6 +190,7 @@ def _picture() -> Column:
             one["replica_racks"].alias("rack"),
             one["replica_bytes"].alias("bytes"),
             F.array_contains(adding, one["replicas"]).alias("adding"),
+            F.array_contains("isr", one["replicas"]).alias("in_sync"),
         ),
     )
     return F.struct(
@@ -160,22 +199,32 @@ def _picture() -> Column:
         placed.alias("placed"),
         "isr_racks",
         "isr_told_racks",
-        "selector",
+        F.col("leader_selector").alias("selector"),
         "racks",
+        "known_racks",
         "size_bytes",
+        "size_fresh",
     )
+
+
+def _is_of_now(name: str) -> Column:
+    """Whether it is of the same topic and not old."""
+    return F.col(name)["topic_id"].eqNullSafe(F.col("topic_id")) & known_lately(name)
 
 
 def _grown() -> Column:
     """Growth since the last described size: ratio, bytes, records. Null where it shows no size of a record."""
     was = F.col("sized_before")
+    near_by = (
+        (F.col("monotonic_ms") - was["monotonic_ms"] <= LONGEST_MS)
+        # No farther apart than looks are read together: a clock that leapt in between must make no difference.
+        & (F.abs(F.col("taken_ms") - was["taken_ms"]) <= LONGEST_MS + LEAP_MS)
+    )
     records = F.col("sized.end_offset") - was["end_offset"]
     grew = F.col("sized.size_bytes") - was["size_bytes"]
     teaches = (
         was["topic_id"].eqNullSafe(F.col("topic_id"))
-        & (F.col("monotonic_ms") - was["monotonic_ms"] <= LONGEST_MS)
-        # No farther apart than looks are read together: a clock that leapt in between must make no difference.
-        & (F.abs(F.col("taken_ms") - was["taken_ms"]) <= LONGEST_MS + LEAP_MS)
+        & ((was["look"] == F.col("previous")) | F.coalesce(near_by, F.lit(False)))  # noqa: FBT003
         & (records >= 0)
         & (grew >= 0)
         & (records + grew > 0)

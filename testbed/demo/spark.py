@@ -7,6 +7,7 @@ error names the command, what was waited for, its progress, and its log.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -36,6 +37,8 @@ _INGEST_EVERY = "15s"
 _HISTORIES_EVERY = "1m"
 _PATIENCE = "1m"
 """When the demo is killed and its brokers are gone, ingest ends by itself after this long."""
+_BALANCE = "beside its counters"
+"""In the notes of the report that compare the ledger with counters."""
 _STILL_S = 150.0
 """So long a command may show no progress: no output, no file, no time of the processor."""
 _CPU_STEP_S = 5.0
@@ -112,6 +115,7 @@ class SparkPipeline:
         self.error: RackwiseError | None = None
         """What went wrong; None while nothing did."""
         self._first = ""
+        self._balance: tuple[str, ...] = ()
         self._shown_lines = 0
 
     @property
@@ -129,6 +133,7 @@ class SparkPipeline:
             "",
             "What the report says first",
             f"  {self._first}",
+            *(f"  {line}" for line in self._balance),
             f"  the report   {(where.report / 'report.html').absolute()}",
             f"  the tables   {where.tables.absolute()}  ({counts}; docs/tables.md says what is in them)",
             f"  again        rackwise spark report --tables {where.tables} --out {where.report}",
@@ -183,6 +188,8 @@ class SparkPipeline:
         _end(self._ingest)
         lines = self._finished("report", "--out", str(self._where.report))
         self._first = lines[0] if lines else ""
+        notes = _lines(self._where.report / "report.md")
+        self._balance = tuple(line.lstrip("- ").replace("\\", "") for line in notes if _BALANCE in line)
 
     def _weighted(self) -> list[Proposal]:
         """Proposals of the last cycle that name bytes per second by the pipeline's weights."""
@@ -259,7 +266,7 @@ class SparkPipeline:
 
     def _weights_progress(self) -> ProgressMark:
         """Weights are published, read by the agent, and then planned by. Ingest itself writes on and on."""
-        published = [line for line in _lines(self._log("ingest")) if line.startswith("weights:")]
+        published = [line for line in map(_said, _lines(self._log("ingest"))) if line.startswith("weights:")]
         cycle = self._last()
         state = cycle.snapshot.weights if cycle is not None else None
         if not published and self._ingest is not None:
@@ -273,7 +280,7 @@ class SparkPipeline:
         """What ingest has worked out since."""
         lines = _lines(self._log("ingest"))
         new, self._shown_lines = lines[self._shown_lines :], len(lines)
-        self._tell("spark", *(line for line in new if line.startswith(_SHOWN_STEPS)))
+        self._tell("spark", *(line for line in map(_said, new) if line.startswith(_SHOWN_STEPS)))
 
     def _failed(self, name: str, what: str, why: str = "") -> SparkStepError:
         last = self._last_line(name)
@@ -284,7 +291,7 @@ class SparkPipeline:
         )
 
     def _last_line(self, name: str) -> str:
-        return next(reversed(_lines(self._log(name))), "")
+        return _said(next(reversed(_lines(self._log(name))), ""))
 
     def _keep_log(self, name: str) -> Path:
         """The folder goes with the cluster; the logs of a failure stay next to the report."""
@@ -320,6 +327,14 @@ def _cpu_s(pid: int) -> float:
 def _lines(file: Path) -> list[str]:
     text = file.read_text(errors="replace") if file.exists() else ""
     return [line.strip() for line in text.splitlines() if line.strip()]
+
+
+def _said(line: str) -> str:
+    """The sentence of an event in a log; the line itself where it is none."""
+    try:
+        return str(json.loads(line)["sentence"])
+    except (ValueError, TypeError, KeyError):
+        return line
 
 
 def _end(process: subprocess.Popen[bytes] | None) -> None:

@@ -124,7 +124,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "optimize": ("optimize", str(PROBLEMS / "t100c10.json.gz")),
 }
 """Commands whose ``-o`` is a file of JSON."""
-ELSEWHERE = frozenset({"spark backtest", "plugin jar"})
+ELSEWHERE = frozenset({"spark backtest", "spark status", "plugin jar"})
 """Printed by a test of its own."""
 REPORTS = frozenset({"spark report"})
 """Commands whose ``--output`` names the forms of a report: Markdown, HTML and CSV."""

@@ -17,8 +17,9 @@ import yaml
 from agent.cli import ask, follow
 from agent.cli.output import OutputFormat
 from agent.values.limits import GroupLimits, Limits
-from pipeline.commands import backtest
+from pipeline.commands import backtest, status
 from pipeline.jobs.backtest import BacktestSummary as Lived
+from pipeline.stream.status import StreamState, StreamStatus
 from testbed.cluster.leftovers import ClusterState, FoundCluster
 from testbed.cluster.manifest import ClusterManifest, ManifestBroker
 from testbed.cluster.processes import ProcessId
@@ -202,6 +203,18 @@ def test_what_a_backtest_prints_keeps_to_its_schema(capsys: pytest.CaptureFixtur
     told = json.loads(capsys.readouterr().out)
     validate(the("spark backtest"), told)
     assert json.loads((tmp_path / "ranking.json").read_text()) == told
+
+
+def test_what_the_status_of_ingest_prints_keeps_to_its_schema() -> None:
+    at = {"topic": "rackwise.telemetry", "cluster": "c", "batch": 3, "written_ms": 5, "records": 7, "newest_ms": 4}
+    streams = [
+        StreamStatus("telemetry", StreamState.STALLED, behind_s=1.5, why="no batch for 20 min", **at),
+        StreamStatus("journal", StreamState.NOT_STARTED),
+        *(StreamStatus("proposals", state) for state in StreamState),
+    ]
+    told = json.loads(status.document(streams))
+    validate(the("spark status"), told)
+    assert (told[0]["behind_s"], told[1]["batch"]) == (1.5, None)
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])

@@ -147,6 +147,14 @@ def mistakes(*assignments: str, **sources: object) -> list[str]:
             id="two planning schedules",
         ),
         pytest.param(
+            ["spark.format=parquet", "spark.retention.bronze=7d"],
+            ["spark.retention.bronze: rows are deleted of Delta tables alone; set format delta"],
+            id="a retention on Parquet",
+        ),
+        pytest.param(
+            ["spark.retention.silver=1d"], ["spark.retention.silver: it must be at least 15d"], id="too short a memory"
+        ),
+        pytest.param(
             ["plan.cron=every day"], ["plan.cron: five fields are expected, such as */15 * * * *"], id="a cron"
         ),
         pytest.param(

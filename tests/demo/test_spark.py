@@ -171,7 +171,7 @@ def test_weights_that_the_agent_never_plans_by_are_named(tmp_path: Path) -> None
         with (played.logs / "spark-ingest.log").open("a") as log:
             log.write(f"gold: batch {now:.0f}\n")  # it writes on and on
             if now == 200:
-                log.write("weights: 12 records written\n")
+                log.write('{"event": "ingest", "sentence": "weights: 12 records written"}\n')
 
     played = Played(tmp_path, happens)
     played.side._ingest = played.process  # type: ignore[assignment]

@@ -10,7 +10,7 @@ import inspect
 import json
 import types
 import typing
-from typing import Any, NamedTuple, TypedDict, get_args, get_origin
+from typing import Any, Literal, NamedTuple, TypedDict, get_args, get_origin
 
 from typing_extensions import is_typeddict
 
@@ -76,6 +76,28 @@ class BacktestRow(TypedDict):
     """Partitions read across racks at a time, on average."""
     balance_s: float | None
     """Median of the seconds to balance; null where no group needed any."""
+
+
+class StreamRow(TypedDict):
+    """A stream of ingest, as its checkpoint and its table have it. Times are epoch milliseconds."""
+
+    stream: str
+    state: Literal["up to date", "in a batch", "stalled", "not started"]
+    topic: str | None
+    """Null while it is not started."""
+    cluster: str | None
+    batch: int | None
+    """The last batch that was written."""
+    written_ms: int | None
+    """When that batch was written."""
+    records: int | None
+    """Offsets that it covers."""
+    newest_ms: int | None
+    """When the newest record in the table was written to the topic; null while the table has none."""
+    behind_s: float | None
+    """How old that record is."""
+    why: str
+    """Why it is stalled, in a batch or not started; else empty."""
 
 
 class CommandDocument(NamedTuple):
@@ -164,6 +186,7 @@ DOCUMENTS: tuple[CommandDocument, ...] = (
     CommandDocument(
         "spark-backtest", BacktestRow, ("spark backtest",), "Strategies by how well they did, one row each."
     ),
+    CommandDocument("spark-status", StreamRow, ("spark status",), "Streams of ingest, one row each."),
 )
 
 NOT_YET: tuple[str, ...] = ()

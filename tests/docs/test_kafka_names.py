@@ -19,6 +19,8 @@ NAMES = {value for name, value in vars(kafka).items() if name.isupper() and isin
 OWN_USE = {
     # strategies that a backtest compares have the names that a reader knows
     "pipeline/backtest/strategies.py": {"min_traffic", "balance_subtopology"},
+    # a label of metrics
+    "pipeline/stream/metrics.py": {"stream"},
     # a path of attributes
     "agent/predict/predict.py": {"group.id"},
 }

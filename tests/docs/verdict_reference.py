@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.guard.judge import ALL_CHECKS
+from agent.guard.judge import ALL_CHECKS, APPROVED, check_name
 from agent.values.verdict import Hold, HoldReason, RefuseReason
 from tests.docs.reference_pages import table, write
 
@@ -23,7 +23,7 @@ def page() -> str:
     lasts = "no: a change of settings, or of the client or broker by its owner, ends it"
     holds = [(one.value, "yes" if Hold("", one, "").passes else lasts) for one in HoldReason]
     refusals = [(one.value,) for one in RefuseReason]
-    names = [getattr(check, "__name__", "").strip("_").replace("_", " ") for check in ALL_CHECKS]
+    names = [*map(check_name, ALL_CHECKS), APPROVED]
     return "\n".join(
         [
             HEAD, "## Held", "",
@@ -31,8 +31,8 @@ def page() -> str:
             table(("because", "ends by itself, by the agent, or by an approval"), holds), "",
             "## Refused", "", table(("because",), refusals), "",
             "## The checks in their order", "",
-            "`rackwise explain PROPOSAL` shows each by this name.", "",
-            *(f"{number}. `{name}`" for number, name in enumerate([*names, "approval"], start=1)), "",
+            "`rackwise explain PROPOSAL` shows each by this name, which is true where the check holds.", "",
+            *(f"{number}. `{name}`" for number, name in enumerate(names, start=1)), "",
         ]
     )  # fmt: skip
 

@@ -84,6 +84,7 @@ ROWS: Mapping[Command, Row] = {
     ("cluster", "tools"): Row(unknown=("--version", "no-such-version")),
     ("cluster", "fault"): Row(unknown=("delay", "--name", "no-such-cluster")),
     ("spark", "ingest"): Row(("--once", *MASTER), reads=SETTINGS),
+    ("spark", "status"): Row(MASTER, reads={"config": SETTINGS["config"]}),
     ("spark", "refresh"): Row(MASTER, reads={"config": SETTINGS["config"]}),
     ("spark", "report"): Row(
         ("--out", "report", *MASTER),

@@ -188,13 +188,22 @@ def test_an_approval_is_of_the_attempt_that_the_operator_saw(attempt: int, fits:
         "(rollback requested by ann@desk)"
     )
     if not fits:
-        assert answer.todo == f"Approve the next one: rackwise proposals approve {MOVE.id}"
+        assert answer.todo == f"Approve attempt 2: rackwise proposals approve {MOVE.id}"
 
 
 def test_of_a_plan_that_is_done_no_other_attempt_is_asked_for() -> None:
     answer = decided(None, OPEN._replace(state=PlanState.DONE), command=asked())
     assert (answer.done, "attempt 1 done" in answer.sentence) == (False, True)
     assert answer.todo == "Nothing, where it moved everything; what is left to move, the next planning proposes."
+
+
+@pytest.mark.parametrize(("state", "how"), [(PlanState.OPEN, "is taking"), (PlanState.DONE, "has taken")])
+def test_of_a_plan_that_is_taken_back_the_next_attempt_is_asked_for(state: PlanState, how: str) -> None:
+    back = OPEN._replace(proposal_id=f"{MOVE.id}-back", state=state)
+    answer = decided(None, OPEN._replace(state=PlanState.DONE), back, command=asked())
+    assert not answer.done
+    assert answer.sentence.endswith(f"attempt 1 done; {MOVE.id}-back {how} {MOVE.id} back")
+    assert answer.todo == f"Approve attempt 2: rackwise proposals approve {MOVE.id}"
 
 
 def test_an_approval_of_no_proposal_names_none() -> None:

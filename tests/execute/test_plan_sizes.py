@@ -113,7 +113,7 @@ def test_an_approval_waits_for_room_and_says_so(monkeypatch: pytest.MonkeyPatch)
 def test_an_explanation_has_the_size() -> None:
     snapshot, proposal = only(shared())
     rows = {row.rule: row for row in explained(proposal, snapshot, Memory(), limits_of(), EMPTY_JOURNAL)}
-    assert (rows["size"].answer, rows["size"].sentence) == (
+    assert (rows["fits one plan"].answer, rows["fits one plan"].sentence) == (
         RuleAnswer.YES,
         "1 partition of at most 100,000 in one plan",
     )

@@ -38,19 +38,19 @@ from tests.snapshots import NOW_MS, Builder, tp
 
 ALLOWED = {
     "leading": "this agent leads",
-    "cluster": "this is cluster test-cluster",
-    "paused": "acting is not paused",
-    "window": "allowed at this time (windows set: 0 allow, 0 black out)",
+    "right cluster": "this is cluster test-cluster",
+    "not paused": "acting is not paused",
+    "window open": "allowed at this time (windows set: 0 allow, 0 black out)",
 }
 BY_DEFAULT = (
     "allowed by rule triggers-within-budget: triggers within budget need no approval by a person (approve.triggers)"
 )
 OF_TRIGGERS = {
     **ALLOWED,
-    "group": "no known reason forbids a trigger of group g",
-    "left out": "g is not excluded (patterns: 0 include, 0 exclude)",
-    "triggers": "0 of 100 triggers in the last hour; 0 of 500 triggers in the last day",
-    "approval": BY_DEFAULT,
+    "group may be triggered": "no known reason forbids a trigger of group g",
+    "not excluded": "g is not excluded (patterns: 0 include, 0 exclude)",
+    "triggers left": "0 of 100 triggers in the last hour; 0 of 500 triggers in the last day",
+    "approved": BY_DEFAULT,
 }
 LATELY = journal(
     triggered("g", NOW_MS - 2 * HOUR, proposal=only(swapped())[1].id, verdict=TriggerVerdict.NO_EFFECT), at_ms=NOW_MS
@@ -73,10 +73,10 @@ def test_every_check_of_a_rebalance_has_its_numbers() -> None:
         check: (RuleAnswer.YES, sentence)
         for check, sentence in {
             **OF_TRIGGERS,
-            "tried": "the same trigger was not sent within 24 h",
-            "gain": "it makes 2 of 2 partitions local; the least gain is 1.0",
-            "payback": "it copies nothing, so there is nothing to pay back",
-            "group triggers": "0 of 6 triggers of group g in the last hour (trigger.budget_per_group_per_hour)",
+            "not tried": "the same trigger was not sent within 24 h",
+            "enough gain": "it makes 2 of 2 partitions local; the least gain is 1.0",
+            "pays back": "it copies nothing, so there is nothing to pay back",
+            "triggers of group left": "0 of 6 triggers of group g in the last hour (trigger.budget_per_group_per_hour)",
         }.items()
     }
 
@@ -86,8 +86,9 @@ def test_every_check_of_a_promotion_has_its_numbers() -> None:
         check: (RuleAnswer.YES, sentence)
         for check, sentence in {
             **OF_TRIGGERS,
-            "probing": "its warm-ups are worth a rebalance now",
-            "group triggers": "0 of 60 triggers of group g in the last hour (probing.budget_per_group_per_hour)",
+            "worth a rebalance": "its warm-ups are worth a rebalance now",
+            "triggers of group left": "0 of 60 triggers of group g in the last hour "
+            "(probing.budget_per_group_per_hour)",
         }.items()
     }
 
@@ -97,13 +98,13 @@ def test_every_check_of_a_reassignment_has_its_numbers() -> None:
         check: (RuleAnswer.YES, sentence)
         for check, sentence in {
             **ALLOWED,
-            "begun": "no attempt has begun",
-            "left out": "t is not excluded (patterns: 0 include, 0 exclude)",
-            "size": "1 partition of at most 100,000 in one plan",
-            "cooled down": "the journal has no ended plan of topic t",
-            "batches": "0 of 100 batches in the last hour (execute.batches_per_hour); "
+            "not in progress": "no attempt has begun",
+            "not excluded": "t is not excluded (patterns: 0 include, 0 exclude)",
+            "fits one plan": "1 partition of at most 100,000 in one plan",
+            "cooldown of plans over": "the journal has no ended plan of topic t",
+            "batches of plans left": "0 of 100 batches in the last hour (execute.batches_per_hour); "
             "0 of 200 batches in the last day (execute.batches_per_day)",
-            "approval": "allowed: approved by ann@desk",
+            "approved": "allowed: approved by ann@desk",
         }.items()
     }
 
@@ -113,32 +114,32 @@ def test_every_check_of_a_reassignment_has_its_numbers() -> None:
     [
         pytest.param(
             EMPTY_JOURNAL, limits_of(gain__min_bytes_per_s=10.0),
-            {"cross_rack_bytes_per_s_before": 20.0, "cross_rack_bytes_per_s_after": 5.0}, "gain", RuleAnswer.YES,
+            {"cross_rack_bytes_per_s_before": 20.0, "cross_rack_bytes_per_s_after": 5.0}, "enough gain", RuleAnswer.YES,
             "it makes 2 of 2 partitions local; the least gain is 1.0; it saves 15 B/s; the least gain is 10 "
             "B/s", id="enough bytes",
         ),
         pytest.param(
             EMPTY_JOURNAL, limits_of(gain__min_bytes_per_s=16.0),
-            {"cross_rack_bytes_per_s_before": 20.0, "cross_rack_bytes_per_s_after": 5.0}, "gain", RuleAnswer.NO,
+            {"cross_rack_bytes_per_s_before": 20.0, "cross_rack_bytes_per_s_after": 5.0}, "enough gain", RuleAnswer.NO,
             "it saves 15 B/s; the least gain is 16 B/s", id="too few bytes",
         ),
         pytest.param(
-            EMPTY_JOURNAL, limits_of(gain__min_bytes_per_s=10.0), {}, "gain", RuleAnswer.NO,
+            EMPTY_JOURNAL, limits_of(gain__min_bytes_per_s=10.0), {}, "enough gain", RuleAnswer.NO,
             "the traffic across racks that it saves is unknown; the least gain is 10 B/s", id="unknown bytes",
         ),
         pytest.param(
             EMPTY_JOURNAL, None,
-            {"bytes_to_move": 10**11, "usd_per_day_before": 1.0, "usd_per_day_after": 0.5}, "payback", RuleAnswer.YES,
+            {"bytes_to_move": 10**11, "usd_per_day_before": 1.0, "usd_per_day_after": 0.5}, "pays back", RuleAnswer.YES,
             "copying costs up to $2.00 and saves $0.50 a day: paid back in 4 days, at most 30 days are "
             "allowed", id="it pays",
         ),
         pytest.param(
-            EMPTY_JOURNAL, None, {"bytes_to_move": 10**9}, "payback", RuleAnswer.NO,
+            EMPTY_JOURNAL, None, {"bytes_to_move": 10**9}, "pays back", RuleAnswer.NO,
             "its saving per day is unknown, so its pay-back time is unknown (execute.payback_days)",
             id="an unknown saving",
         ),
         pytest.param(
-            LATELY, None, {}, "tried", RuleAnswer.WAIT, "the same trigger was sent 2 h ago: nothing moved (seen)",
+            LATELY, None, {}, "not tried", RuleAnswer.WAIT, "the same trigger was sent 2 h ago: nothing moved (seen)",
             id="tried lately",
         ),
     ],
@@ -164,7 +165,7 @@ def test_what_it_is_worth_is_said_in_numbers(  # noqa: PLR0917 (a table)
 def test_a_topic_cools_down_for_its_time(ago_min: int, answer: RuleAnswer, sentence: str) -> None:
     other = ReassignmentPlan("p-other", (ReassignmentTarget(tp("t-1"), "id", (2, 3), (3, 2)),), PlanState.DONE)
     view = journal(plan_entries.change_writes(other), at_ms=NOW_MS - ago_min * MINUTE, view=with_approval(shared()))
-    assert said(shared(), view)["cooled down"] == (answer, sentence)
+    assert said(shared(), view)["cooldown of plans over"] == (answer, sentence)
 
 
 def test_a_trigger_that_was_not_done_hides_no_earlier_one_that_was() -> None:
@@ -181,7 +182,7 @@ def test_a_trigger_that_was_not_done_hides_no_earlier_one_that_was() -> None:
 
 def test_partitions_without_bytes_take_nothing_of_the_days_budget() -> None:
     view = with_approval(shared(), batch(1, size=0))
-    batches = said(shared(), view, limits_of(execute__bytes_per_day=1))["batches"]
+    batches = said(shared(), view, limits_of(execute__bytes_per_day=1))["batches of plans left"]
     assert batches[0] is RuleAnswer.YES
     assert batches[1].endswith("; 0 B of 1 B copied in the last day (execute.bytes_per_day)")
 
@@ -246,10 +247,10 @@ def test_only_the_groups_own_triggers_count_against_its_budget_and_its_margin() 
     same = NOW_MS - 20 * MINUTE
     view = journal(triggered("g", same, verdict=TriggerVerdict.AS_PREDICTED), triggered("h", same), at_ms=NOW_MS)
     rows = said(swapped(), view)
-    assert rows["group triggers"][1].startswith("1 of 6 triggers of group g ")
-    assert rows["triggers"][1].startswith("2 of 100 triggers ")
+    assert rows["triggers of group left"][1].startswith("1 of 6 triggers of group g ")
+    assert rows["triggers left"][1].startswith("2 of 100 triggers ")
     others = said(swapped(), journal(triggered("h", same), at_ms=NOW_MS))
-    assert others["gain"][1] == "it makes 2 of 2 partitions local; the least gain is 1.0"
+    assert others["enough gain"][1] == "it makes 2 of 2 partitions local; the least gain is 1.0"
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def test_triggers_of_a_group_count_by_their_reason(reason: str, told: dict[str, 
             )
         ]  # fmt: skip
         lines = explained(proposal, snapshot, Memory(), limits_of(), journal(*rows, at_ms=NOW_MS))
-        sentence = next(row.sentence for row in lines if row.rule == "group triggers")
+        sentence = next(row.sentence for row in lines if row.rule == "triggers of group left")
         assert sentence.removeprefix("held: ").startswith(f"{told[section]} of ")
         assert f"of group {name} in the last hour ({section}.budget_per_group_per_hour)" in sentence
 

@@ -354,17 +354,20 @@ def test_an_explanation_has_the_numbers_of_every_check() -> None:
     snapshot, proposal = only(shared())
     rows = explained(proposal, snapshot, Memory(), limits_of(approve__rules=(SMALL,)), EMPTY_JOURNAL)
     said = {row.rule: (row.answer, row.sentence) for row in rows}
-    assert said["paused"] == (RuleAnswer.YES, "acting is not paused")
+    assert said["not paused"] == (RuleAnswer.YES, "acting is not paused")
     counted = "0 of 100 batches in the last hour (execute.batches_per_hour)"
-    assert said["batches"] == (RuleAnswer.YES, f"{counted}; 0 of 200 batches in the last day (execute.batches_per_day)")
-    assert said["approval"] == (RuleAnswer.YES, "allowed by rule small: 1 of 1 move, 1.0 kB of 1.0 kB to copy")
+    assert said["batches of plans left"] == (
+        RuleAnswer.YES,
+        f"{counted}; 0 of 200 batches in the last day (execute.batches_per_day)",
+    )
+    assert said["approved"] == (RuleAnswer.YES, "allowed by rule small: 1 of 1 move, 1.0 kB of 1.0 kB to copy")
     assert {row.about for row in rows} == {proposal.id}
 
 
 @pytest.mark.parametrize(
     ("mode", "view", "last"),
     [
-        pytest.param(AgentMode.PROPOSE, EMPTY_JOURNAL, ("approval", RuleAnswer.WAIT), id="a dry run shows every check"),
+        pytest.param(AgentMode.PROPOSE, EMPTY_JOURNAL, ("approved", RuleAnswer.WAIT), id="a dry run shows every check"),
         pytest.param(
             AgentMode.EXECUTE, None, ("leading", RuleAnswer.WAIT), id="without a journal there is nothing to ask"
         ),
@@ -382,7 +385,9 @@ def test_an_explanation_ends_where_nothing_more_can_be_asked(
     snapshot, proposal = only(shared())
     rows = explained(proposal, snapshot, Memory(), replace(limits_of(), mode=mode), view)
     assert (rows[-1].rule, rows[-1].answer) == last
-    assert [row.answer for row in rows if row.rule == "mode"] == ([] if mode is AgentMode.EXECUTE else [RuleAnswer.NO])
+    assert [row.answer for row in rows if row.rule == "mode execute"] == (
+        [] if mode is AgentMode.EXECUTE else [RuleAnswer.NO]
+    )
 
 
 def test_an_approval_that_was_voided_stays_void() -> None:

@@ -94,7 +94,7 @@ def test_what_is_in_progress_is_told_with_who_approved_it(changes: dict[str, obj
     ],
 )  # fmt: skip
 def test_topics_are_left_out_by_their_patterns(limits: dict[str, object], sentence: str) -> None:
-    assert told(EMPTY_JOURNAL, **limits)["left out"].removeprefix("held: ") == sentence
+    assert told(EMPTY_JOURNAL, **limits)["not excluded"].removeprefix("held: ") == sentence
 
 
 @pytest.mark.parametrize(

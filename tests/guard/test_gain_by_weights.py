@@ -20,7 +20,7 @@ RECORDS = SimpleNamespace(view={}, moved={})
 def judged(proposal: Proposal, limits: Limits) -> CheckPassed | Hold | None:
     """What the check of the least gain says."""
     ground = SimpleNamespace(limits=limits, records=RECORDS, now_ms=proposal.created_ms)
-    (check,) = [check for check in WORTH_CHECKS if check.__name__ == "_gain"]
+    (check,) = [check for check in WORTH_CHECKS if check.__name__ == "_enough_gain"]
     return check(proposal, ground)
 
 

@@ -102,5 +102,5 @@ def gain_told(view: JournalState, **limits: object) -> str:
         cross_rack_bytes_per_s_after=5.0,
     )
     rows = {row.rule: row for row in explained(leaders, snapshot, Memory(), limits_of(**limits), view)}
-    held = "" if rows["gain"].answer is RuleAnswer.YES else "held: "
-    return f"{held}{rows['gain'].sentence}"
+    held = "" if rows["enough gain"].answer is RuleAnswer.YES else "held: "
+    return f"{held}{rows['enough gain'].sentence}"

@@ -344,8 +344,8 @@ def test_the_gravest_reason_is_the_answer_also_in_a_dry_run():
 
 
 def test_the_mode_is_asked_after_everything_that_the_cluster_shows():
-    assert CHECKS[-1].__name__ == "_mode"
-    assert CHECKS[0].__name__ == "_under_min_isr"
+    assert CHECKS[-1].__name__ == "_mode_execute"
+    assert CHECKS[0].__name__ == "_enough_in_sync"
     assert ALL_CHECKS[: len(CHECKS)] == CHECKS
 
 

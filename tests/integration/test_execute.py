@@ -112,7 +112,7 @@ def test_an_agent_leads_and_holds_a_reassignment_until_somebody_approves_it(stor
     assert f"rackwise proposals approve {story.proposal}" in explained.stdout + explained.stderr
     shell = rackwise("explain", story.proposal, "-b", story.cluster.bootstrap_servers, "-o", "json")
     assert "s ago, mode execute" in shell.stderr, "the shell's own mode is propose"
-    assert [row["answer"] for row in shell.json if row["rule"] == "approval"] == ["wait"]
+    assert [row["answer"] for row in shell.json if row["rule"] == "approved"] == ["wait"]
 
 
 def test_while_it_is_paused_an_approved_plan_does_not_begin(story: Story) -> None:

@@ -6,11 +6,27 @@ from collections.abc import Set as AbstractSet
 
 import pytest
 
-from agent.journal.plan_entries import JournaledMemory, change_writes, remembered
+from agent.journal.plan_entries import (
+    ANOTHER_TOOL,
+    JournaledMemory,
+    MoveOwner,
+    change_writes,
+    move_owners,
+    remembered,
+)
 from agent.journal.triggers import TriggerEffect
 from agent.values.journal import Entry, JournalState
 from agent.values.memory import Memory
-from agent.values.reassignment import Batch, BatchState, ReassignmentTarget
+from agent.values.observation import RawReassignment
+from agent.values.reassignment import (
+    Batch,
+    BatchState,
+    PartitionEnd,
+    PartitionEndReason,
+    PlanState,
+    ReassignmentPlan,
+    ReassignmentTarget,
+)
 from assignors.problem import TopicPartition
 from tests.guard.acting import triggered
 from tests.journals import journal
@@ -70,3 +86,51 @@ def test_of_a_journal_that_cannot_be_read_nothing_is_known() -> None:
     view = {**a_journal(BatchState.ACKED), "batch/p/2": Entry("batch/p/2", "sent", {"v": "?"}, 0, 1, 2)}
     assert recalled(view).closed == frozenset()
     assert own(view, {}) == []
+
+
+# --- whose a reported reassignment is, by a journal that may be newer or older than the look -----------------------
+
+ASKED = RawReassignment(TopicPartition("orders", 0), (1, 2, 3), (3,), (2,))
+"""To the replicas that the batches of `a_journal` ask for."""
+TAKEN_MS = 1_000_000
+
+
+def batch_at(at_ms: int, state: BatchState, *, ended: bool = False, sendings: int = 1) -> JournalState:
+    target = ReassignmentTarget(ASKED.id, "id", (1, 2), (1, 3))
+    ends = (PartitionEnd(ASKED.id, PartitionEndReason.DONE),) if ended else ()
+    return journal(change_writes(Batch("p", 1, (target,), state, sendings=sendings, ends=ends)), at_ms=at_ms)
+
+
+def plan_at(state: PlanState) -> JournalState:
+    target = ReassignmentTarget(ASKED.id, "id", (1, 2), (1, 3))
+    return journal(change_writes(ReassignmentPlan("p", (target,), state)), at_ms=TAKEN_MS)
+
+
+OURS, MAYBE = MoveOwner("p"), MoveOwner(None, known=False)
+
+
+@pytest.mark.parametrize(
+    ("view", "owner"),
+    [
+        pytest.param(batch_at(0, BatchState.SENT), OURS, id="sent"),
+        pytest.param(batch_at(0, BatchState.ACKED), OURS, id="in progress"),
+        pytest.param(batch_at(TAKEN_MS, BatchState.ACKED, ended=True), OURS._replace(ended=True), id="ended in it"),
+        pytest.param(
+            batch_at(TAKEN_MS + 2_000, BatchState.CLOSED, ended=True), OURS._replace(ended=True), id="closed since"
+        ),
+        pytest.param(batch_at(TAKEN_MS - 2_000, BatchState.CLOSED, ended=True), MAYBE, id="clocks may differ"),
+        pytest.param(batch_at(TAKEN_MS - 90_000, BatchState.CLOSED, ended=True), ANOTHER_TOOL, id="long ended"),
+        pytest.param(batch_at(TAKEN_MS + 2_000, BatchState.CLOSED, sendings=0), ANOTHER_TOOL, id="never asked"),
+        pytest.param(plan_at(PlanState.OPEN), MAYBE, id="of an open plan, and the journal has no batch yet"),
+        pytest.param(plan_at(PlanState.DONE), ANOTHER_TOOL, id="of a plan that ended"),
+        pytest.param({}, ANOTHER_TOOL, id="no plan"),
+    ],
+)
+def test_a_move_that_a_plan_asked_for_is_ours_until_a_look_after_its_end(view: JournalState, owner: MoveOwner) -> None:
+    assert move_owners(view, [ASKED], TAKEN_MS) == {ASKED.id: owner}
+
+
+def test_a_move_to_other_replicas_than_a_plan_asked_for_is_another_tools() -> None:
+    elsewhere = ASKED._replace(replicas=(1, 2, 4), adding=(4,))
+    view = {**plan_at(PlanState.OPEN), **batch_at(TAKEN_MS, BatchState.ACKED)}
+    assert move_owners(view, [elsewhere], TAKEN_MS) == {ASKED.id: ANOTHER_TOOL}

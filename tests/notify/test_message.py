@@ -29,9 +29,16 @@ def message(*events: EventNotification, left_out: int = 0, most_chars: int = 30_
 
 def test_the_worst_is_first_and_what_ended_is_last() -> None:
     written = message(event("b"), event("c", over=True), event("a", CRITICAL))
-    assert written.title == "rackwise on c1: 1 critical, 1 other, 1 ended"
+    assert written.title == "rackwise on c1: 1 critical finding, 1 warning, 1 ended"
     assert written.body.splitlines() == ["critical: a", "warning: b", "ended: c", "https://page.example.org/findings"]
     assert written.severity is CRITICAL
+
+
+def test_a_title_names_what_its_events_are() -> None:
+    waiting = event("p", event=NotificationEvent.PROPOSAL)
+    lost = event("r", CRITICAL, event=NotificationEvent.RACK)
+    title = message(waiting, waiting, event("w"), event("w2"), event("?", None), lost).title
+    assert title == "rackwise on c1: 2 warnings, 1 finding, 1 rack lost, 2 proposals waiting"
 
 
 def test_one_event_is_in_the_title() -> None:

@@ -255,10 +255,22 @@ def _outcomes() -> list[dict[str, Any]]:
     ]
 
 
+def _conservation() -> list[dict[str, Any]]:
+    about = {"cluster": C, "hour_ms": BEGIN_MS, "topic": "orders"}
+    return [
+        about | {"path": "produce", "booked_bytes": 5 * GB, "counted_bytes": 5 * GB, "difference_bytes": 0.0},
+        about
+        | {"path": "consume", "booked_bytes": 9.9 * GB, "counted_bytes": 10 * GB, "difference_bytes": -0.1 * GB}
+        | {"difference_share": -0.01},
+        about | {"topic": "clicks", "path": "consume", "booked_bytes": GB, "why_unknown": "a counter went back"},
+    ]
+
+
 def world() -> dict[TableSpec, list[dict[str, Any]]]:
     """Table -> rows; columns that a row does not name are null."""
     return {
         gold.LEDGER: _ledger(),
+        gold.CONSERVATION: _conservation(),
         gold.PARTITION_TRAFFIC: _traffic(),
         gold.LOCALITY: _locality(),
         gold.WARMUPS: _warmups(),

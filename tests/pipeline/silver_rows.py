@@ -35,7 +35,7 @@ def look(instance: str, number: int, *, second: float, monotonic: float | None =
     since = second if monotonic is None else monotonic
     return {
         "cluster": CLUSTER, "look": f"{instance}-{number}", "taken_ms": at(second), "instance": instance,
-        "monotonic_ms": 5_000_000 + round(since * 1000), "complete": True, "full": True, "racks": 3,
+        "monotonic_ms": 5_000_000 + round(since * 1000), "complete": True, "full": True, "racks": 3, "known_racks": 3,
         "selector_is_rack_aware": True, "day": DAY,
     } | more  # fmt: skip
 
@@ -57,7 +57,7 @@ def partition(of: Row, topic: str, end: int | None, size: int | None = None, **m
         "replicas": replicas, "replica_racks": [racks.get(one) for one in replicas], "isr": isr,
         "isr_racks": [racks.get(one) for one in isr], "isr_told_racks": [racks.get(one) for one in isr],
         "end_offset": end, "size_bytes": size, "size_fresh": size is not None, "compacted": False,
-        "replica_bytes": [size for _ in replicas],
+        "replica_bytes": [size for _ in replicas], "leader_selector": of["selector_is_rack_aware"],
     } | more  # fmt: skip
 
 

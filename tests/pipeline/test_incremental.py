@@ -40,7 +40,7 @@ from tests.pipeline.silver_rows import CLUSTER, HOUR_MS
 from tests.snapshots import tp
 
 SETTINGS = RefreshSettings(prices=(PriceRow("a", "b", 0.01), PriceRow("b", "c", 0.02)))
-OF_HOURS = (gold.PARTITION_TRAFFIC, gold.READ_TRAFFIC, gold.LEDGER, gold.LAGS, gold.LOCALITY)
+OF_HOURS = (gold.PARTITION_TRAFFIC, gold.READ_TRAFFIC, gold.LEDGER, gold.CONSERVATION, gold.LAGS, gold.LOCALITY)
 THIS, NEXT = ClusterHour(CLUSTER, HOUR_MS), ClusterHour(CLUSTER, HOUR_MS + AN_HOUR_MS)
 MakeTables = Callable[[str, Format], TableStore]
 
@@ -159,7 +159,8 @@ def test_the_rows_of_a_look_are_compared_with_those_of_the_one_before() -> None:
 
 
 def test_looks_are_those_of_the_timeline_with_their_parts_of_hours() -> None:
-    times = [Row(cluster=CLUSTER, look="i-2", instance="i", previous="i-1", taken_ms=HOUR_MS + 5, monotonic_ms=60)]
+    look: dict[str, Any] = {"cluster": CLUSTER, "look": "i-2", "instance": "i", "previous": "i-1", "monotonic_ms": 60}
+    times = [Row(**look, taken_ms=HOUR_MS + 5, of_instance_ms=clock) for clock in (60, None)]
     spans = [
         Row(cluster=CLUSTER, look="i-2", hour_ms=HOUR_MS + of, from_share=share, to_share=share + 0.5, ms=30)
         for of, share in ((0, 0.5), (-AN_HOUR_MS, 0.0))

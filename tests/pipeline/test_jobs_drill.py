@@ -74,7 +74,7 @@ def test_a_backtest_that_was_killed_goes_on_and_comes_to_the_same(
     done = run(tables, "backtest", *arguments)
     units = 2 * len({event.taken_ms // (STRETCH_MINUTES * 60_000) for event in events})
     (last,) = [line for line in done.stderr.splitlines() if "units are computed" in line]
-    assert last == f"{units - there} of {units - there} units are computed; {there} were there"
+    assert last == f"{units - there} of {units - there} units are computed; {there} were already there"
 
     undisturbed = run_backtest(
         whole, BacktestRequest(strategies=chosen(NAMES), stretch_ms=STRETCH_MINUTES * 60_000), print

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.testing import assertDataFrameEqual
 
-from pipeline.schemas.gold import LAGS, LEDGER, LOCALITY, READ_TRAFFIC
-from pipeline.transforms.ledger import LedgerInput, copy_sums, ledger, placement_sums
-from pipeline.transforms.prices import PriceRow, ProducerRow, price_table, producer_table
-from pipeline.transforms.reads import (
-    lag_sums,
-    lags,
-    locality,
-    locality_sums,
-    read_changes,
-    read_routes,
-    read_sums,
-    read_traffic,
-)
+from pipeline.schemas.gold import LAGS, LOCALITY, READ_TRAFFIC
+from pipeline.transforms.prices import ProducerRow
+from pipeline.transforms.reads import lag_sums, lags, locality, locality_sums, read_traffic
 from pipeline.transforms.routes import (
     FOLLOWER_UNKNOWN,
     LEADER_UNKNOWN,
@@ -29,77 +17,8 @@ from pipeline.transforms.routes import (
     READER_UNKNOWN,
     SELECTOR_UNKNOWN,
 )
-from pipeline.transforms.spans import by_hour, pairs, timeline
-from pipeline.transforms.traffic import partition_changes, partition_traffic, record_sizes, traffic_sums
-from tests.pipeline.silver_rows import (
-    CLUSTER,
-    DAY,
-    HOUR_MS,
-    Row,
-    frame,
-    look,
-    looks,
-    partition,
-    partitions,
-    read,
-    reads,
-)
-
-PRODUCERS = (
-    ProducerRow("even", "a", 0.25),
-    ProducerRow("even", "b", 0.75),
-    ProducerRow("near", "a", 1.0),
-    ProducerRow("partly", "c", 0.5),
-    ProducerRow("leaderless", "a", 1.0),
-)
-PRICES = (PriceRow("a", "b", 0.01), PriceRow("a", "c", 0.02))
-
-
-class Told:
-    """Two looks at a cluster, a minute apart. 600 records of 100 bytes are appended to every topic."""
-
-    def __init__(self, cluster: str = CLUSTER, **look_: Any) -> None:
-        self.looks = [look("i", n, second=second, cluster=cluster, **look_) for n, second in ((1, 0), (2, 60))]
-        self.partitions: list[Row] = []
-        self.reads: list[Row] = []
-
-    def topic(self, name: str, *, was: Row | None = None, **more: Any) -> Told:
-        for of, end, state in zip(self.looks, (0, 600), (more | (was or {}), more), strict=True):
-            self.partitions.append(partition(of, name, end, end * 100, **state))
-        return self
-
-    def reader(
-        self, group: str, topic: str, rack: str | None, *committed: int | None, was: Row | None = None, **more: Any
-    ) -> Told:
-        for of, offset, state in zip(self.looks, committed or (None, None), (more | (was or {}), more), strict=True):
-            self.reads.append(read(of, group, topic, rack, offset) | state)
-        return self
-
-
-class World:
-    """The ledger of all the records, computed once."""
-
-    def __init__(self, spark: SparkSession, *told: Told, producers: tuple[ProducerRow, ...] = PRODUCERS) -> None:
-        times = looks(spark, *(row for one in told for row in one.looks))
-        line, spans = timeline(times), by_hour(pairs(times))
-        rows = partitions(spark, *(row for one in told for row in one.partitions))
-        changes = partition_changes(rows, line).localCheckpoint()
-        sizes = record_sizes(partition_traffic(traffic_sums(changes, spans))).localCheckpoint()
-        readers = reads(spark, *(row for one in told for row in one.reads))
-        self.readings = read_changes(readers, changes, line).localCheckpoint()
-        self.routes = read_routes(read_sums(self.readings, spans), sizes).localCheckpoint()
-        standing, prices = producer_table(spark, producers), price_table(spark, PRICES)
-        grounds = LedgerInput(
-            placement_sums(changes, spans), copy_sums(changes, spans), sizes, self.routes, standing, prices
-        )
-        self.ledger = ledger(grounds).localCheckpoint()
-        self._spark = spark
-
-    def check(self, path: str, topics: str, *expected: Row) -> None:
-        """The rows of the path for those topics are exactly these."""
-        found = self.ledger.where((F.col("path") == path) & F.col("topic").isin(topics.split()))
-        assertDataFrameEqual(found, frame(self._spark, LEDGER, *expected))
-
+from tests.pipeline.ledger_world import LedgerWorld, Told, flow
+from tests.pipeline.silver_rows import CLUSTER, DAY, HOUR_MS, Row, frame
 
 TWO: Row = {"replicas": [1, 2]}
 HALF: Row = {"replicas": [1, 2, 4], "adding": [4], "replica_bytes": [0, 0, 25_000]}
@@ -135,6 +54,12 @@ def everything() -> Told:
         .reader("out-of-sync", "behind", "c")
         .reader("located", "t", "c", told_rack="b")
         .reader("moved", "t", "c", was={"rack": "a", "told_rack": "a"})
+        .topic("rolling")
+        .topic("rolling", partition=1, leader=2, leader_selector=False)
+        .topic("rolling", partition=2, leader=2, leader_selector=None)
+        .reader("during", "rolling", "c")
+        .reader("during", "rolling", "c", partition=1)
+        .reader("during", "rolling", "c", partition=2)
     )
     return (
         near.topic("u")
@@ -152,26 +77,23 @@ def everything() -> Told:
 
 
 @pytest.fixture(scope="module")
-def world(spark: SparkSession) -> World:
+def world(spark: SparkSession) -> LedgerWorld:
     plain = Told("plain", selector_is_rack_aware=False).topic("t").reader("g", "t", "c")
     unknown = Told("unknown", selector_is_rack_aware=None).topic("t").reader("g", "t", "c")
-    return World(spark, everything(), plain, unknown)
+    rackless = {"racks": None, "known_racks": 2}
+    one_without = (
+        Told("one without a rack", **rackless)
+        .topic("three", replicas=[1, 2, 5])
+        .topic("two", replicas=[1, 2])
+        .topic("crammed", replicas=[1, 4])
+    )
+    enough = (
+        Told("one without a rack of four", racks=None, known_racks=3).topic("three").topic("half", replicas=[1, 2, 9])
+    )
+    return LedgerWorld(spark, everything(), plain, unknown, one_without, enough)
 
 
-def flow(path: str, topic: str, source: str, target: str, bytes_: float | None, *, group: str = "", **more: Any) -> Row:
-    """A row of the ledger; within racks, and from a to b and c at the prices above, it knows its zone and price."""
-    why = more.get("why_unknown")
-    zone = "UNKNOWN" if why else "SAME_ZONE" if source == target else "CROSS_ZONE"
-    price = {("a", "b"): 0.01, ("a", "c"): 0.02}.get((source, target))
-    usd = 0.0 if zone == "SAME_ZONE" else price * bytes_ / 1e9 if price and bytes_ is not None and not why else None
-    return {
-        "cluster": CLUSTER, "hour_ms": HOUR_MS, "path": path, "group": group, "topic": topic, "source_rack": source,
-        "target_rack": target, "zone": zone, "bytes": bytes_, "unavoidable_bytes": None if why else 0.0, "usd": usd,
-        "day": DAY,
-    } | more  # fmt: skip
-
-
-def test_what_producers_write(world: World) -> None:
+def test_what_producers_write(world: LedgerWorld) -> None:
     world.check(
         "produce",
         "anybody even near partly leaderless",
@@ -188,7 +110,7 @@ def test_what_producers_write(world: World) -> None:
 
 def test_producers_of_all_other_topics_are_those_that_are_told_without_a_name(spark: SparkSession) -> None:
     told = Told().topic("anybody").topic("own")
-    world = World(spark, told, producers=(ProducerRow("*", "b", 0.5), ProducerRow("own", "a", 1.0)))
+    world = LedgerWorld(spark, told, producers=(ProducerRow("*", "b", 0.5), ProducerRow("own", "a", 1.0)))
     world.check(
         "produce",
         "anybody own",
@@ -198,7 +120,7 @@ def test_producers_of_all_other_topics_are_those_that_are_told_without_a_name(sp
     )
 
 
-def test_what_followers_fetch(world: World) -> None:
+def test_what_followers_fetch(world: LedgerWorld) -> None:
     world.check(
         "replicate",
         "spread crowded lone hidden adding led four",
@@ -221,7 +143,36 @@ def test_what_followers_fetch(world: World) -> None:
     )
 
 
-def test_who_reads_from_where(world: World) -> None:
+def test_where_a_broker_has_no_rack_what_is_unavoidable_is_told_or_unknown_but_never_nothing(
+    world: LedgerWorld,
+) -> None:
+    some = {"cluster": "one without a rack"}
+    world.check(
+        "replicate",
+        "three two crammed half",
+        # Three replicas: there are two racks or three, so the copy from a to b may be needed in whole or in half.
+        flow("replicate", "three", "a", "b", 60_000.0, unavoidable_bytes=None, **some),
+        flow("replicate", "three", "a", "", 60_000.0, why_unknown=FOLLOWER_UNKNOWN, **some),
+        # Two replicas need two racks, and two are known.
+        flow("replicate", "two", "a", "b", 60_000.0, unavoidable_bytes=60_000.0, **some),
+        flow("replicate", "crammed", "a", "a", 60_000.0, **some),
+        *(
+            flow("replicate", "three", "a", to, 60_000.0, unavoidable_bytes=60_000.0, cluster=enough)
+            for enough in ("one without a rack of four",)
+            for to in ("b", "c")
+        ),
+        flow("replicate", "half", "a", "b", 60_000.0, unavoidable_bytes=60_000.0, cluster="one without a rack of four"),
+        flow(
+            "replicate", "half", "a", "", 60_000.0, why_unknown=FOLLOWER_UNKNOWN, cluster="one without a rack of four"
+        ),
+    )
+
+
+def test_what_followers_fetch_that_are_not_in_sync(world: LedgerWorld) -> None:
+    world.check("catch-up", "behind", flow("catch-up", "behind", "a", "c", 60_000.0, unavoidable_bytes=60_000.0))
+
+
+def test_who_reads_from_where(world: LedgerWorld) -> None:
     world.check(
         "consume",
         "t behind",
@@ -241,7 +192,17 @@ def test_who_reads_from_where(world: World) -> None:
     )
 
 
-def test_what_reassignments_copy(world: World) -> None:
+def test_during_a_rolling_change_of_the_selector_each_leader_routes_by_its_own(world: LedgerWorld) -> None:
+    world.check(
+        "consume",
+        "rolling",
+        flow("consume", "rolling", "c", "c", 60_000.0, group="during"),
+        flow("consume", "rolling", "b", "c", 60_000.0, group="during"),
+        flow("consume", "rolling", "", "c", 60_000.0, group="during", why_unknown=SELECTOR_UNKNOWN),
+    )
+
+
+def test_what_reassignments_copy(world: LedgerWorld) -> None:
     world.check(
         "move",
         "ending quick running cancelled unsized",
@@ -252,12 +213,12 @@ def test_what_reassignments_copy(world: World) -> None:
     )
 
 
-def test_what_groups_read(world: World, spark: SparkSession) -> None:
+def test_what_groups_read(world: LedgerWorld, spark: SparkSession) -> None:
     def took(group: str, records: int, basis: str, *, late: bool = False) -> Row:
         return {
             "cluster": CLUSTER, "hour_ms": HOUR_MS, "group": group, "topic": "u", "partition": 0, "seconds": 60.0,
             "records": records, "bytes": records * 100.0, "bytes_per_s": records * 100 / 60, "basis": basis,
-            "catching_up": late, "day": DAY,
+            "catching_up": late, "gap_seconds": 0.0, "gap_records": 0, "gap_bytes": 0.0, "day": DAY,
         }  # fmt: skip
 
     expected = [
@@ -271,7 +232,7 @@ def test_what_groups_read(world: World, spark: SparkSession) -> None:
     assertDataFrameEqual(read_traffic(mine), frame(spark, READ_TRAFFIC, *expected))
 
 
-def test_how_far_groups_are_behind(world: World, spark: SparkSession) -> None:
+def test_how_far_groups_are_behind(world: LedgerWorld, spark: SparkSession) -> None:
     def lag(group: str, *figures: float | None) -> Row:
         names = ("looks", "unknown_looks", "lag_min", "lag_mean", "lag_max", "lag_last")
         return {"cluster": CLUSTER, "hour_ms": HOUR_MS, "group": group, "topic": "u", "day": DAY} | dict(
@@ -284,7 +245,7 @@ def test_how_far_groups_are_behind(world: World, spark: SparkSession) -> None:
     assertDataFrameEqual(lags(lag_sums(mine)), frame(spark, LAGS, *expected))
 
 
-def test_how_local_groups_are(world: World, spark: SparkSession) -> None:
+def test_how_local_groups_are(world: LedgerWorld, spark: SparkSession) -> None:
     def locally(group: str, rack: str, *figures: float | None) -> Row:
         names = ("local", "total", "unknown", "local_bytes", "total_bytes")
         return {"cluster": CLUSTER, "hour_ms": HOUR_MS, "group": group, "rack": rack, "day": DAY} | dict(
@@ -293,7 +254,8 @@ def test_how_local_groups_are(world: World, spark: SparkSession) -> None:
 
     expected = [
         locally("shop", "c", 2.0, 2.0, 0.0, 58_000.0, 58_000.0),
-        locally("shop", "b", 0.0, 2.0, 0.0, 0.0, 60_000.0),
+        # What it read is unknown until its next commit.
+        locally("shop", "b", 0.0, 2.0, 0.0, None, None),
         locally("whole", "", 0.0, 2.0, 2.0, None, 59_000.0),
     ]
     mine = F.col("group").isin("shop", "whole")

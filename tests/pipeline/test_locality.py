@@ -16,11 +16,13 @@ ROUTES = (
     "cluster string, hour_ms long, group string, role string, source_rack string, target_rack string, why string, "
     "bytes double"
 )
-READINGS = "cluster string, hour_ms long, group string, role string, now struct<source:string,target:string,why:string>"
+READINGS = (
+    "cluster string, hour_ms long, group string, shown boolean, now struct<source:string,target:string,why:string>"
+)
 
 
 def reading(group: str, *way: str | None, role: str = "active", cluster: str = CLUSTER) -> tuple[Any, ...]:
-    return cluster, HOUR_MS, group, role, way
+    return cluster, HOUR_MS, group, role == "active", way
 
 
 def route(

@@ -36,8 +36,12 @@ def answers() -> Answers:
     told.topic("orders", (1, 2, 3), (2, 3, 1), isr={1: (2, 1)}, ends=(1_000, 500), cleanup_policy="compact")
     told.moving("orders-1", (2, 3, 1), (1,), (3,))
     told.group("shop", reader("m1", "a", "orders-0"), reader("m2", None, "orders-1"))
-    told.committed = {"shop": {tp("orders-0"): 900}}
+    told.committed = {"shop": {tp("orders-0"): 900}, "flink": {tp("orders-1"): 400}, "busy": {tp("orders-0"): 5}}
+    told.group("busy", reader("m1", "a", "orders-0"), state="PreparingRebalance")
+    told.group("flink", state="Empty", protocol_type="")
     told.sizes = {(1, tp("orders-0")): 10, (2, tp("orders-0")): 12}
+    # A rolling change: the first broker has the new value, the second the old one, the third gave no answer.
+    told.broker_configs = {1: told.broker_configs[1], 2: {}}
     return told.gap(ObservationPart.BROKER_CONFIGS, GapCause.TIMED_OUT, "broker 3")
 
 
@@ -66,7 +70,8 @@ def partition(number: int, leader: int, replicas: list[int], isr: list[int], **m
     told = {"isr_racks": [racks[one] for one in isr], "isr_told_racks": [racks[one] for one in isr]}
     return {
         "topic": "orders", "partition": number, "topic_id": "id-orders", "own": False, "leader": leader,
-        "leader_rack": racks[leader], "replicas": replicas, "replica_racks": [racks[one] for one in replicas],
+        "leader_rack": racks[leader], "leader_selector": leader == 1, "replicas": replicas,
+        "replica_racks": [racks[one] for one in replicas],
         "isr": isr, "size_fresh": True, "compacted": True, "learned_bytes_per_record": 42.0,
     } | told | more  # fmt: skip
 
@@ -82,14 +87,15 @@ def test_a_look_as_rows(spark: SparkSession) -> None:
     (row,) = silver_table(wide, silver.LOOKS).drop("limits_digest").collect()
     assert row.asDict() == COMMON | {
         "monotonic_ms": 50_000_000, "instance": "12345678", "complete": True, "full": True, "problem": None, "gaps": 1,
-        "gap_parts": ["broker configs"], "brokers": 3, "racks": 3, "topics": 1, "groups": 1,
-        "selector_is_rack_aware": True,
+        "gap_parts": ["broker configs"], "brokers": 3, "racks": 3, "known_racks": 3, "topics": 1, "groups": 3,
+        "selector_is_rack_aware": False,
     }  # fmt: skip
     same(
         silver.BROKERS,
         *(
             {"broker": number, "rack": rack, "rack_state": "known", "alive": True, "told_rack": rack}
-            for number, rack in ((1, "a"), (2, "b"), (3, "c"))
+            | {"selector_is_rack_aware": selects}
+            for number, rack, selects in ((1, "a", True), (2, "b", False), (3, "c", None))
         ),
     )
     moving = {"adding": [1], "removing": [3], "reassigned_by_us": False}
@@ -104,12 +110,15 @@ def test_a_look_as_rows(spark: SparkSession) -> None:
         silver.READS,
         reads | {"member": "m1", "client_id": "client-m1", "partition": 0} | near_a,
         reads | {"member": "m2", "client_id": "client-m2", "partition": 1},
+        # Only commits tell of the read: the group has no members, or hides them while it rebalances.
+        reads | {"group": "flink", "member": "", "role": "unassigned", "partition": 1, "committed_offset": 400},
+        reads | {"group": "busy", "member": "", "role": "hidden", "partition": 0, "committed_offset": 5},
     )
     found = {"id": "f-1", "reason": "RACK_SPREAD", "severity": "WARNING", "subject": "topic/orders"}
     same(silver.FINDINGS, found | {"sentence": "It is so", "since_ms": 5, "held": False})
     near = {"group": "shop", "measure": "read-local", "unit": "partitions"}
     same(silver.LOCALITY, near | {"local": 1.0, "total": 2.0, "unknown": 1.0, "optimal_local": 2.0})
-    (group,) = silver_table(wide, silver.GROUPS).collect()
+    (group,) = silver_table(wide, silver.GROUPS).where("group = 'shop'").collect()
     assert (group["group"], group["kind"], group["state"], group["members"]) == (
         "shop",
         "classic consumer",
@@ -197,6 +206,6 @@ def test_an_event_in_fragments_is_put_together() -> None:
     rows = raw(events_of(told.at(), LOOK))
     assert "fragment" in {row.kind for row in rows}
     found = rows_of_look([*rows[::-1], *rows])
-    assert sum(given.table == "reads" for given in found) == 1_202
+    assert sum(given.table == "reads" for given in found) == 1_204
     (broken,) = rows_of_look([row for row in rows if not (row.kind == "fragment" and '"part": 1,' in row.data)])
     assert "lacks 1 of its" in broken.row["problem"]

@@ -89,17 +89,27 @@ def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Foun
     [
         pytest.param("down", {0: 180}, id="while the agent was down and started again"),
         pytest.param("silent", {0: 120}, id="looks of one agent that are missing"),
-        pytest.param("ahead", {0: 60, 2: 60}, id="a clock that leaps ahead by two hours"),
+        pytest.param("ahead", {0: 60, 1: 0, 2: 60}, id="a clock that leaps ahead by two hours"),
         pytest.param("back", {0: 180}, id="a clock that is set back by six minutes"),
         pytest.param("before", {0: 60}, id="a cluster until its id changed"),
         pytest.param("renamed", {0: 60}, id="the same cluster under its new id"),
     ],
 )
-def test_what_looks_cover_counts_once_and_the_rest_is_a_gap(found: Found, cluster: str, hours: dict[int, int]) -> None:
+def test_what_looks_cover_counts_once_and_gaps_are_booked_by_the_offsets_on_both_sides(
+    found: Found, cluster: str, hours: dict[int, int]
+) -> None:
     rows = found.tables.read(PARTITION_TRAFFIC).where(F.col("cluster") == cluster).collect()
     told = {(row["hour_ms"] - HOUR_MS) // 3_600_000: (row["seconds"], row["records"], row["bytes"]) for row in rows}
     each = RECORDS_PER_S, RECORDS_PER_S * RECORD_BYTES
     assert told == {hour: (seconds, seconds * each[0], seconds * each[1]) for hour, seconds in hours.items()}
+    moments = [one.second for one in HISTORIES if one.cluster == cluster]
+    assert sum(row["records"] + row["gap_records"] for row in rows) == RECORDS_PER_S * (moments[-1] - moments[0])
+    flows = found.tables.read(LEDGER).where((F.col("cluster") == cluster) & (F.col("path") == "produce")).collect()
+    assert {(row["hour_ms"] - HOUR_MS) // 3_600_000: row["seconds"] for row in flows} == hours
+    booked = sum(row["bytes"] for row in flows)
+    assert booked == pytest.approx(RECORD_BYTES * RECORDS_PER_S * (moments[-1] - moments[0]))
+    gaps = sum(row["gap_bytes"] for row in flows)
+    assert booked - gaps == pytest.approx(RECORD_BYTES * RECORDS_PER_S * sum(hours.values()))
 
 
 def test_a_pair_without_a_price_costs_something_unknown_and_is_named(found: Found) -> None:
@@ -107,7 +117,7 @@ def test_a_pair_without_a_price_costs_something_unknown_and_is_named(found: Foun
         (row["source_rack"], row["target_rack"]): row["usd"]
         for row in found.tables.read(LEDGER).where("cluster = 'down' and path = 'replicate'").collect()
     }
-    assert costs == {("a", "b"): pytest.approx(180 * 1_000 * 0.01 / 1e9), ("a", "c"): None}
+    assert costs == {("a", "b"): pytest.approx(2_060 * 1_000 * 0.01 / 1e9), ("a", "c"): None}
     assert [line for line in found.done.messages if "price" in line] == [
         "a -> c has no price, so what it costs is unknown: set price.usd_per_gb, price.between or price.table",
     ]

@@ -98,10 +98,16 @@ def test_hours_that_looks_cover_are_counted_and_thin_ones_in_between_told(spark:
             for hour, seconds in enumerate((600.0, 3600.0, 1800.0, 300.0))
             for partition in range(2)
         ),
+        {"cluster": C, "hour_ms": BEGIN_MS + 2 * HOUR_MS, "topic": "t", "partition": 3, "seconds": 0.0}
+        | {"gap_seconds": 1_800.0},
+        {"cluster": "gaps", "hour_ms": BEGIN_MS, "topic": "t", "partition": 0, "seconds": 0.0, "gap_seconds": 3_600.0},
     )
     found = summaries.coverage(traffic)
     last = BEGIN_MS + 3 * HOUR_MS
-    assertDataFrameEqual(found, expected(spark, tuple_of, found.schema, (C, BEGIN_MS, last, 4, 6300.0, 1, 0.0)))
+    none = [("gaps", BEGIN_MS, BEGIN_MS, 0, 0.0, 0, 3_600.0, 0.0)]
+    assertDataFrameEqual(
+        found, expected(spark, tuple_of, found.schema, (C, BEGIN_MS, last, 4, 6300.0, 1, 1_800.0, 0.0), *none)
+    )
 
 
 def test_what_an_hour_has_more_than_an_hour_is_counted_apart(spark: SparkSession):
@@ -227,10 +233,12 @@ def test_a_standing_proposal_has_the_flows_of_its_subject_without_moves(spark: S
         gold.LEDGER,
         ledger_row(group="orders", topic="other", bytes=GB),
         ledger_row(path="replicate", bytes=3 * GB, unavoidable_bytes=2 * GB),
+        # A broker has no rack: nothing of it counts as avoidable.
+        ledger_row(path="replicate", target_rack="c", bytes=5 * GB, unavoidable_bytes=None),
         ledger_row(path="move", bytes=7 * GB),
     )
     found = summaries.standing(proposals, ledger).select(
-        "proposal", "cross_bytes", "avoidable_bytes", "unknown_bytes", "usd"
+        "proposal", "cross_bytes", "avoidable_bytes", "unknown_bytes", "usd", "undecided_bytes"
     )
     assertDataFrameEqual(
         found,
@@ -238,9 +246,9 @@ def test_a_standing_proposal_has_the_flows_of_its_subject_without_moves(spark: S
             spark,
             tuple_of,
             found.schema,
-            ("p-1", 3 * GB, GB, 0.0, 0.06),
-            ("p-2", GB, GB, 0.0, 0.02),
-            ("p-3", None, None, None, None),
+            ("p-1", 8 * GB, GB, 0.0, 0.16, 5 * GB),
+            ("p-2", GB, GB, 0.0, 0.02, 0.0),
+            ("p-3", None, None, None, None, None),
         ),
         checkRowOrder=True,
     )

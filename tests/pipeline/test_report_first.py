@@ -275,7 +275,7 @@ HOURS = st.lists(st.floats(0.0, 2 * HOUR_S), min_size=1, max_size=50)
 def test_looks_never_cover_more_than_there_is(clusters: list[list[float]]):
     """Of several clusters, and of an hour that is run through twice because a clock is set back."""
     rows = tuple(
-        LookCoverage(f"c-{at}", 0, (len(hours) - 1) * HOUR_MS, len(hours), sum(hours), 0, _beyond(hours))
+        LookCoverage(f"c-{at}", 0, (len(hours) - 1) * HOUR_MS, len(hours), sum(hours), 0, twice_s=_beyond(hours))
         for at, hours in enumerate(clusters)
     )
     told = facts(coverage=rows)

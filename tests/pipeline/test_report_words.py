@@ -9,14 +9,17 @@ from agent.values.proposal import ProposalReason
 from pipeline.commands.report import _formats
 from pipeline.report import words
 from pipeline.report.advice import todo
+from pipeline.report.avoidable import avoidable_cost
+from pipeline.report.balance import LedgerBalance
 from pipeline.report.compose import compose, notes
 from pipeline.report.csvs import to_csv
 from pipeline.report.document import ColumnHead, ReportGrid, ValueUnit
-from pipeline.report.facts import LookCoverage
+from pipeline.report.facts import LookCoverage, ReportFacts
+from pipeline.report.first import by_worth, first_line
 from pipeline.report.html import to_html
 from pipeline.report.markdown import escaped, to_markdown
 from pipeline.report.period import ReportPeriod, period_of
-from tests.pipeline.report_facts import cost, facts, proposal
+from tests.pipeline.report_facts import CROSSING, NAMED, cost, facts, proposal
 
 HOUR_MS = 3_600_000
 
@@ -81,6 +84,32 @@ def test_forms_of_output_are_read_and_unknown_ones_refused():
         _formats("md,pdf")
 
 
+def _first(told: ReportFacts) -> str:
+    return first_line(told, avoidable_cost(told))
+
+
+def test_bytes_that_a_placement_may_or_may_not_avoid_are_neither_avoidable_nor_unavoidable():
+    undecided = CROSSING._replace(path="replicate", bytes=4.6e9, unavoidable_bytes=None, undecided_bytes=4.6e9)
+    section = next(one for one in compose(facts(pairs=(CROSSING, undecided))).sections if one.name == "ledger")
+    assert section.lead == (
+        "100 % of 6.6 GB crossed racks; 0 B of these no placement avoids at this replication factor, "
+        "2.0 GB could stay within a rack, for 4.6 GB it is unknown whether a placement avoids them; for 0 B it is "
+        "unknown."
+    )
+    heads = [head.title for head in section.grid.heads]
+    told = [dict(zip(heads, row, strict=True)) for row in section.grid.rows]
+    assert [(row["avoidable"], row["unknown whether avoidable"]) for row in told] == [(2e9, 0.0), (None, 4.6e9)]
+
+
+def test_what_is_known_to_be_avoidable_ranks_before_what_is_not_known_to_be():
+    undecided = proposal(
+        "mend_rack_spread", "topic/big", cross_bytes=9e9, avoidable_bytes=None, undecided_bytes=9e9, usd=0.18
+    )
+    known = proposal(**NAMED)
+    assert [row.subject for row in by_worth(facts(standing=(undecided, known)))] == ["group/billing", "topic/big"]
+    assert "for 9.0 GB/h of these it is unknown whether a placement avoids them" in _first(facts(standing=(undecided,)))
+
+
 def test_every_reason_of_a_proposal_has_words():
     told = [todo(proposal(reason.name.lower())) for reason in ProposalReason]
     assert [sentence for sentence in told if "billing" not in sentence or sentence.startswith("Look at")] == []
@@ -97,7 +126,29 @@ def test_a_gap_of_hours_is_told_and_its_absence_too():
         "Gaps in cluster c: 1 hour without any look and 1 hour covered by less than nine tenths, out of 4; "
         "no values are filled in for them."
     )
+    booked = gap._replace(gap_seconds=5_400.0)
+    assert notes(facts(coverage=(booked,)))[0].endswith("of the gaps 90 min are booked by the offsets on both sides.")
     assert notes(facts())[0].startswith("No gaps")
+
+
+def test_the_pace_is_of_the_time_that_is_booked():
+    half = LookCoverage("c", 0, 0, 1, 1_800.0, 0, 1_800.0)
+    sentence = _first(facts(standing=(proposal(**NAMED),), pairs=(CROSSING,), coverage=(half,)))
+    assert "1.9 GB/h cross racks" in sentence
+
+
+def test_the_ledger_stands_beside_its_counters():
+    even = LedgerBalance("c", 3e9, 3e9, 0.0, 0.0, None, None, 0, None)
+    assert (
+        "The ledger of cluster c beside its counters: 3.0 GB booked, 3.0 GB by offsets and sizes; no difference."
+        in notes(facts(balance=(even,)))
+    )
+    uneven = LedgerBalance("c", 2.9e9, 3e9, 0.15e9, 0.05e9, "consume", "t", 2, "offsets went back")
+    (sentence,) = [note for note in notes(facts(balance=(uneven,))) if note.startswith("The ledger of cluster c")]
+    assert sentence.endswith(
+        "2.9 GB booked, 3.0 GB by offsets and sizes; it lacks 150 MB and has 50.0 MB too many (6.7 %), most of it on "
+        "path consume of topic t; for 2 rows of topic, path and hour it is unknown (offsets went back)."
+    )
 
 
 def test_a_report_sums_all_rows_and_shows_the_first_of_them():

@@ -90,19 +90,24 @@ lines = [path.read_bytes() for path in pathlib.Path("/proc").glob("[0-9]*/cmdlin
 print(sum(secret.encode() in line for line in lines), sum(b"spark.driver.memory=6" + b"00m" in line for line in lines))
 hadoop = spark.sparkContext._jsc.hadoopConfiguration()
 print(hadoop.get("fs.s3a.secret.key"), hadoop.get("x"), spark.range(3).count())
+system = spark.sparkContext._jvm.java.lang.System
+system.out.println("a library's chat")
+system.err.println("a fault of Spark" + chr(27) + "[31m")
+system.err.flush()
 spark.stop()
 """
 
 
 @pytest.mark.usefixtures("spark")  # its jars are there
-def test_no_process_shows_a_secret_of_sparks_settings_among_its_arguments() -> None:
+def test_no_process_shows_a_secret_of_sparks_settings_among_its_arguments_and_java_prints_faults_alone() -> None:
     secret = f"canary-{uuid4().hex}"
     done = subprocess.run(
         [sys.executable, "-c", _STARTS], input=f"{secret}\n", capture_output=True, text=True, timeout=300,
         check=False, cwd=Path(__file__).parents[2],
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    shown, arrived = done.stdout.strip().splitlines()[-2:]
+    shown, arrived = done.stdout.splitlines()
+    assert done.stderr == "a fault of Spark\\x1b[31m\n"
     of_secret, of_memory = map(int, shown.split())
     assert of_secret == 0
     assert of_memory >= 1, "Java was started with what is no secret"

@@ -26,7 +26,7 @@ def took(
         "cluster": CLUSTER, "hour_ms": HOUR_MS + hour, "topic": topic, "partition": number, "seconds": seconds,
         "records": records, "bytes": known, "records_per_s": records / seconds,
         "bytes_per_s": None if known is None else known / seconds, "bytes_per_record": size, "confidence": confidence,
-        "day": DAY,
+        "gap_seconds": 0.0, "gap_records": 0, "gap_bytes": 0.0, "day": DAY,
     }  # fmt: skip
 
 
@@ -48,8 +48,8 @@ def test_what_partitions_took_in(spark: SparkSession) -> None:
     changes = partition_changes(partitions(spark, *rows), timeline(times))
     expected = [
         took("orders", 120.0, 1_200, 100.0, "measured"),
-        # It was deleted and made again between the first two looks.
-        took("again", 60.0, 60, 100.0, "measured"),
+        # It was deleted and made again between the first two looks: the ten records that it has then are new.
+        took("again", 120.0, 70, 100.0, "measured"),
         # An unclean election took records away: what came then is not known.
         took("back", 60.0, 60, 100.0, "measured"),
         took("idle", 120.0, 0, None, "none"),
@@ -61,6 +61,25 @@ def test_what_partitions_took_in(spark: SparkSession) -> None:
         took("two", 120.0, 90, 100.0, "topic", number=1),
     ]
     found = partition_traffic(traffic_sums(changes, by_hour(pairs(times))))
+    assertDataFrameEqual(found, frame(spark, PARTITION_TRAFFIC, *expected))
+
+
+def test_a_gap_is_booked_by_the_offsets_on_both_sides_beside_what_looks_cover(spark: SparkSession) -> None:
+    """A restart, twenty minutes without a look, and a full look each twenty minutes from then on."""
+    there = [look("i", 1, second=0), look("i", 2, second=60), look("j", 1, second=180)]
+    there += [look("j", number, second=180 + 1_200 * (number - 1)) for number in (2, 3)]
+    rows = [partition(of, "orders", end, end * 100) for of, end in zip(there, (0, 60, 200, 1_400, 2_000), strict=True)]
+    rows += [partition(there[2], "new", 30), partition(there[3], "new", 90)]
+    times = looks(spark, *there)
+    found = partition_traffic(
+        traffic_sums(partition_changes(partitions(spark, *rows), timeline(times)), by_hour(pairs(times)))
+    )
+    gap = {"gap_seconds": 2_520.0, "gap_records": 1_940, "gap_bytes": 194_000.0}
+    unsized = took("new", 1.0, 0, None, "none") | {"seconds": 0.0, "records_per_s": None, "bytes_per_s": None}
+    expected = [
+        took("orders", 60.0, 60, 100.0, "measured") | gap,
+        unsized | {"gap_seconds": 1_200.0, "gap_records": 60, "gap_bytes": None},
+    ]
     assertDataFrameEqual(found, frame(spark, PARTITION_TRAFFIC, *expected))
 
 

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from pipeline import delta_tables as delta_layout
+from pipeline.delta_tables import KEPT, keeping
 from pipeline.files import HadoopFiles
+from pipeline.schemas.bronze import JOURNAL, PROPOSALS, TELEMETRY
+from pipeline.schemas.gold import LEDGER
+from pipeline.schemas.silver import LOOKS
 from pipeline.schemas.table import TableSpec
 from pipeline.stream import vacuum
 from pipeline.stream.vacuum import TableVacuum
 from pipeline.tables import Format, TableStore, WriterBatch
+from pipeline.transforms.look_rows import day_of
 from tests.pipeline.test_many_batches import ROWS
 
-_KEPT = "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration"
+_KEPT_FILES = "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration"
 DAY = "2026-01-01"
-EVERY, CHANGES = 3, 8
+DAY_MS = 86_400_000
+EVERY, CHANGES = 2, 4
 
 
 @pytest.fixture
@@ -34,10 +42,10 @@ def quick_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def no_day(spark: SparkSession) -> Iterator[None]:
     """As if what was replaced just now had been so for a day."""
-    before = spark.conf.get(_KEPT)
-    spark.conf.set(_KEPT, "interval 0 hours")
+    before = spark.conf.get(_KEPT_FILES)
+    spark.conf.set(_KEPT_FILES, "interval 0 hours")
     yield
-    spark.conf.set(_KEPT, before)
+    spark.conf.set(_KEPT_FILES, before)
 
 
 def changed(tables: TableStore, number: int) -> None:
@@ -63,20 +71,15 @@ def data(tables: TableStore) -> set[Path]:
     return set(Path(tables.path(ROWS), f"day={DAY}").glob("*.parquet"))
 
 
-def changed_often(tables: TableStore) -> TableStore:
-    """A table whose one row was replaced again and again, all but once an hour ago; its data are of two days ago."""
-    for number in range(CHANGES):
-        changed(tables, number)
-    return long_ago(tables)
+def tomorrow() -> int:
+    """A vacuum is due a day after the table was made."""
+    return time.time_ns() // 1_000_000 + DAY_MS + 60_000
 
 
-def long_ago(tables: TableStore) -> TableStore:
+def age_log(tables: TableStore, hours: float) -> None:
     for file in Path(tables.path(ROWS), "_delta_log").iterdir():
-        if file.name[:20].isdigit() and int(file.name[:20]) < CHANGES - 1:
-            aged(file, 1)
-    for file in data(tables):
-        aged(file, 47)
-    return tables
+        if file.name[:20].isdigit():
+            aged(file, hours)
 
 
 def again(tables: TableStore) -> TableStore:
@@ -84,58 +87,89 @@ def again(tables: TableStore) -> TableStore:
     return TableStore(tables.spark, tables.root)
 
 
-@pytest.mark.usefixtures("no_day", "quick_checkpoints")
-def test_the_log_begins_at_the_newest_checkpoint_that_is_old_and_replaced_data_is_gone(
-    delta_tables: TableStore,
-) -> None:
-    many_changes = changed_often(delta_tables)
-    replaced = data(many_changes)
-    assert (len(replaced), versions(many_changes)) == (CHANGES, list(range(CHANGES)))
-    many_changes.vacuum(ROWS)
-    newest = EVERY * ((CHANGES - 2) // EVERY)
-    left = versions(many_changes)
-    assert left == list(range(newest, left[-1] + 1))
-    assert left[-1] >= CHANGES - 1, "Delta writes its vacuum down as well"
-    assert len(data(many_changes)) == 1
-    assert rows(many_changes) == rows(again(many_changes)) == [CHANGES - 1]
-    for number in range(100, 100 + EVERY):
-        changed(again(many_changes), number)
-    assert rows(many_changes) == rows(again(many_changes)) == [99 + EVERY]
-    assert many_changes.spark.read.format("delta").load(many_changes.path(ROWS)).count() == 1
+def appended(tables: TableStore, numbers: Iterable[int], day: str = DAY) -> None:
+    for number in numbers:
+        new = tables.spark.createDataFrame([(number, day)], "number long, day string").coalesce(1)
+        tables.append(ROWS, new, WriterBatch("w", number))
 
 
 @pytest.mark.usefixtures("quick_checkpoints")
-def test_a_table_is_whole_wherever_the_vacuum_ends_and_what_changed_lately_stays(
-    delta_tables: TableStore, monkeypatch: pytest.MonkeyPatch
+def test_streams_and_time_travel_reach_back_a_day_and_delta_cuts_off_the_log_before_it(
+    delta_tables: TableStore, tmp_path: Path
 ) -> None:
-    for number in range(CHANGES):
+    spark, path = delta_tables.spark, delta_tables.path(ROWS)
+
+    def downstream() -> list[int]:
+        """What a stream of somebody else has read of the table by now."""
+        target = str(tmp_path / "downstream")
+        source = spark.readStream.format("delta").load(path)
+        sink = source.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        sink.trigger(availableNow=True).start(target).awaitTermination(300)
+        return sorted(row["number"] for row in spark.read.format("delta").load(target).collect())
+
+    appended(delta_tables, [0])
+    assert downstream() == [0]
+    appended(delta_tables, range(1, CHANGES))
+    age_log(delta_tables, 1)
+    delta_tables.vacuum(ROWS, tomorrow())
+    assert downstream() == list(range(CHANGES))
+    assert spark.read.format("delta").option("versionAsOf", 1).load(path).count() == 2
+    assert versions(delta_tables)[0] == 0
+
+    age_log(delta_tables, 73)
+    appended(delta_tables, range(CHANGES, CHANGES + EVERY))
+    left = versions(delta_tables)
+    assert EVERY <= left[0] < left[-1], "whole days of the log are gone, up to a checkpoint"
+    assert left == list(range(left[0], left[-1] + 1))
+    assert rows(again(delta_tables)) == list(range(CHANGES + EVERY))
+
+
+@pytest.mark.usefixtures("no_day")
+def test_replaced_data_goes_once_a_day_and_rows_of_days_beyond_the_retention_with_it(
+    delta_tables: TableStore,
+) -> None:
+    for number in range(3):
         changed(delta_tables, number)
-    before = versions(delta_tables), data(delta_tables)
-    delta_tables.vacuum(ROWS)
-    assert (versions(delta_tables), data(delta_tables)) == before
-    assert rows(delta_tables) == [CHANGES - 1]
+    appended(delta_tables, [10], "2026-01-02")
+    appended(delta_tables, [11], "2026-01-03")
+    for file in data(delta_tables):
+        aged(file, 47)
+    assert len(data(delta_tables)) == 3
+    delta_tables.vacuum(ROWS, time.time_ns() // 1_000_000, "2026-01-03")
+    assert len(data(delta_tables)) == 3, "it was made today"
+    delta_tables.vacuum(ROWS, tomorrow())
+    assert len(data(delta_tables)) == 1
+    assert rows(delta_tables) == [2, 10, 11]
 
-    many_changes = long_ago(delta_tables)
-    for file in data(many_changes):
-        aged(file, 2)
-    real, deleted, most = HadoopFiles.delete, [], 0
+    delta_tables.vacuum(ROWS, time.time_ns() // 1_000_000, "2026-01-03")
+    assert delta_tables.days(ROWS) == (DAY, "2026-01-02", "2026-01-03"), "its last vacuum was within a day"
+    delta_tables.vacuum(ROWS, tomorrow(), "2026-01-02")
+    assert delta_tables.days(ROWS) == ("2026-01-02", "2026-01-03")
+    assert rows(delta_tables) == rows(again(delta_tables)) == [10, 11]
+    assert data(delta_tables) == set(), "nothing refers to them any more"
 
-    def delete(self: HadoopFiles, path: str) -> None:
-        if len(deleted) == most:
-            raise OSError("no more")
-        deleted.append(path)
-        real(self, path)
 
-    monkeypatch.setattr(HadoopFiles, "delete", delete)
-    for most in (1, 4):  # noqa: B007 `delete` reads it
-        with pytest.raises(OSError, match="no more"):
-            many_changes.vacuum(ROWS)
-        assert rows(again(many_changes)) == [CHANGES - 1]
-    most = -1
-    many_changes.vacuum(ROWS)
-    assert versions(many_changes)[0] == EVERY * ((CHANGES - 2) // EVERY)
-    assert rows(again(many_changes)) == [CHANGES - 1]
-    assert len(data(many_changes)) == CHANGES, "what was replaced within a day is there for readers of the past"
+def test_a_table_that_was_made_with_another_retention_gets_that_of_the_settings(
+    delta_tables: TableStore, spark: SparkSession
+) -> None:
+    changed(delta_tables, 1)
+    path = delta_tables.path(ROWS)
+
+    def kept() -> dict[str, str]:
+        (row,) = DeltaTable.forPath(spark, path).detail().select("properties").collect()
+        return {name: row["properties"][name] for name in KEPT}
+
+    assert set(kept().values()) == {"interval 1 day"}
+    before = {name: str(spark.conf.get(name)) for name in KEPT.values()}
+    try:
+        for name, value in keeping(7_200_000).items():
+            spark.conf.set(name, value)
+        delta_tables.vacuum(ROWS, tomorrow())
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+    assert set(kept().values()) == {"interval 7200 seconds"}
+    assert rows(delta_tables) == [1]
 
 
 def test_what_a_dead_process_left_half_written_goes_after_a_day(
@@ -148,24 +182,26 @@ def test_what_a_dead_process_left_half_written_goes_after_a_day(
         folder.mkdir()
         (folder / "part.parquet").write_bytes(b"PAR1")
     aged(old, 25)
-    tables.vacuum(ROWS)
+    tables.vacuum(ROWS, tomorrow())
     assert (old.exists(), young.exists(), rows(tables)) == (False, True, [1])
 
 
 def test_tables_take_turns_and_what_fails_is_told_once(
     delta_tables: TableStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now, names, told = [0.0], [], []
+    now, names, told, days = [0.0], [], [], list[str | None]()
     tables: list[Any] = [ROWS._replace(name=f"silver.{name}") for name in "abc"]
 
-    def vacuumed(_self: TableStore, table: TableSpec) -> None:
+    def vacuumed(_self: TableStore, table: TableSpec, now_ms: int, before_day: str | None) -> None:
         names.append((now[0], table.name[-1]))
+        days.append(before_day)
+        assert abs(now_ms - time.time_ns() // 1_000_000) < DAY_MS
         if table.name == "silver.b":
             HadoopFiles(delta_tables.spark).read("nowhere://x/y")
 
     monkeypatch.setattr(vacuum.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(TableStore, "vacuum", vacuumed)
-    turns = TableVacuum(delta_tables, tables, told.append, every_s=30)
+    turns = TableVacuum(delta_tables, tables, told.append, retention={}, every_s=30)
     for second in range(0, 61, 5):
         now[0] = second
         turns.take_turn()
@@ -174,3 +210,11 @@ def test_tables_take_turns_and_what_fails_is_told_once(
     assert told[0].startswith("silver.b cannot be compacted, so its number of files grows: ")
     turns.all()
     assert [name for _, name in names[-3:]] == ["a", "b", "c"]
+    assert set(days) == {None}, "without a retention rows are kept for ever"
+
+    days.clear()
+    kept = {"bronze": 2 * DAY_MS, "silver": 3 * DAY_MS, "gold": None}
+    TableVacuum(delta_tables, (PROPOSALS, JOURNAL, TELEMETRY, LOOKS, LEDGER), told.append, retention=kept).all()
+    assert days[:2] == [None, None], "outcomes are made of all of them"
+    today = date.fromisoformat(day_of(time.time_ns() // 1_000_000))
+    assert days[2:] == [f"{today - timedelta(2)}", f"{today - timedelta(3)}", None]

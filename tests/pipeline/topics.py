@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from config.kafka_client import KafkaClientConfig
 from pipeline.kafka import TopicClient, source_options
 from pipeline.schemas.table import TableSpec
 from pipeline.stream.ingest import IngestTopics, StreamRunner, plans, streams
+from pipeline.stream.progress import BatchReport
 from pipeline.stream.topic import SourceSettings
 from pipeline.tables import TableStore
 from testbed.cluster import EmbeddedCluster
@@ -147,7 +148,8 @@ def runner(
     root: Path,
     *,
     say: Callable[[str], None] = print,
-    on_telemetry: Callable[[DataFrame], None] = lambda _: None,
+    on_telemetry: Callable[[DataFrame], Mapping[str, int | None]] = lambda _: {},
+    on_batch: Callable[[BatchReport], None] | None = None,
     cluster: str | None = None,
     **named: Any,
 ) -> StreamRunner:
@@ -159,6 +161,7 @@ def runner(
         brokers=TopicClient(kafka, 10),
         checkpoints=str(root / "checkpoints"),
         say=say,
+        on_batch=on_batch or (lambda one: say(one.sentence)),
     )
     return StreamRunner(made, expected_cluster=cluster, patience_ms=1_000, say=say)
 

@@ -57,6 +57,14 @@ def test_a_row_has_the_reads_and_where_they_are_local() -> None:
     assert (empty.reads, empty.local, empty.unknown) == (None, None, None)
 
 
+def test_reads_of_members_without_a_rack_are_unknown_and_not_left_out() -> None:
+    answers = cluster()
+    answers.group("legacy", reader("m3", None, "orders-0 orders-1"))
+    answers.group("away", reader("m4", None, "orders-0"))
+    row = summary_of(cycle_of(answers.at()), None, None)
+    assert (row.reads, row.unknown) == (5, 3)
+
+
 def test_brokers_that_come_go_and_change_their_rack_are_events() -> None:
     before = cycle_of(cluster().at())
     moved = an_observation(a=(1,), c=(2, 3), d=(4,))

@@ -15,7 +15,7 @@ from agent.journal.approvals import ApprovalState, ProposalApproval, approval_of
 from agent.journal.commands import CommandVerb, OperatorCommand, attempt_text, next_attempt
 from agent.values.number_format import lasted
 from agent.values.proposal import Proposal, ProposalKind
-from agent.values.reassignment import PlanAttempt, PlanState, ReassignmentPlan, latest, limits_words
+from agent.values.reassignment import PlanAttempt, PlanState, ReassignmentPlan, latest, limits_words, taken_back_by
 
 _GOING_ON = (PlanState.OPEN, PlanState.ELECTING)
 
@@ -28,11 +28,13 @@ def approve(command: OperatorCommand, room: CommandContext) -> CommandDecision:
         return _running(command, newest)
     proposal = room.standing.get(name)
     if proposal is None:
-        answer = refused(_not_standing(name, newest), "List the open proposals: rackwise proposals")
+        answer = refused(_not_standing(name, newest, room.plans), "List the open proposals: rackwise proposals")
         return answer._replace(unknown=room.knows_nothing_of(name))
     attempt = next_attempt(room.plans, room.view, proposal.id)
     against = (
-        _against(command, proposal) or _other_attempt(command, attempt, newest) or limits_refusal(command, room.limits)
+        _against(command, proposal)
+        or _other_attempt(command, attempt, newest, room.plans)
+        or limits_refusal(command, room.limits)
     )
     return against or _agreed(command, proposal, attempt, room)
 
@@ -51,14 +53,18 @@ def _against(command: OperatorCommand, proposal: Proposal) -> CommandDecision | 
 
 
 def _other_attempt(
-    command: OperatorCommand, attempt: PlanAttempt, newest: ReassignmentPlan | None
+    command: OperatorCommand,
+    attempt: PlanAttempt,
+    newest: ReassignmentPlan | None,
+    plans: tuple[ReassignmentPlan, ...],
 ) -> CommandDecision | None:
     if (command.attempt or 1) == attempt.number:  # what names none knows of the first one only
         return None
-    ended = f"; {attempt_text(newest)}" if newest is not None else ""
+    ended = f"; {attempt_text(newest, plans)}" if newest is not None else ""
     named = "the approval names no attempt" if command.attempt is None else f"attempt {command.attempt} was approved"
-    todo = f"Approve the next one: rackwise proposals approve {attempt.of}"
-    if newest is not None and newest.state is PlanState.DONE:
+    todo = f"Approve attempt {attempt.number}: rackwise proposals approve {attempt.of}"
+    back = None if newest is None else taken_back_by(plans, newest.proposal_id)
+    if newest is not None and newest.state is PlanState.DONE and back is None:
         todo = "Nothing, where it moved everything; what is left to move, the next planning proposes."
     return refused(f"{named}, and the next one is attempt {attempt.number}{ended}", todo)
 
@@ -82,9 +88,9 @@ def _running(command: OperatorCommand, plan: ReassignmentPlan) -> CommandDecisio
     return CommandDecision(done=True, sentence=sentence, plan=plan.proposal_id)
 
 
-def _not_standing(name: str, newest: ReassignmentPlan | None) -> str:
+def _not_standing(name: str, newest: ReassignmentPlan | None, plans: tuple[ReassignmentPlan, ...]) -> str:
     if newest is not None:
-        return f"{name} is not proposed now; {attempt_text(newest)}"
+        return f"{name} is not proposed now; {attempt_text(newest, plans)}"
     return f"{name} is not an open proposal of the leading agent"
 
 

@@ -55,13 +55,13 @@ from agent.values.reassignment import (
     ReassignmentPlan,
     ReassignmentTarget,
     attempt,
-    in_force,
     latest,
     limits_words,
     moved_of,
-    newest_rollback,
     of_plan,
     rollback_name,
+    rollback_words,
+    taken_back_by,
 )
 
 TAKEN_BACK = (PlanState.DONE, PlanState.CANCELLED, PlanState.FAILED)
@@ -150,12 +150,9 @@ def rollback(command: OperatorCommand, room: CommandContext) -> CommandDecision:
 def _take_back(plan: ReassignmentPlan, command: OperatorCommand, room: CommandContext) -> CommandDecision:
     """An ended plan is taken back by a plan of its own, once."""
     name = plan.proposal_id
-    back = newest_rollback(room.plans, name)
-    if back is not None and (not back.ended or in_force(room.plans, back)):
-        how = "has taken" if back.ended else "is taking"
-        return CommandDecision(
-            done=True, sentence=f"{back.proposal_id} {how} {name} back already", plan=back.proposal_id
-        )
+    back = taken_back_by(room.plans, name)
+    if back is not None:
+        return CommandDecision(done=True, sentence=f"{rollback_words(back)} already", plan=back.proposal_id)
     if plan.dropped:
         return refused(
             f"{_so(plan)}, and cannot be taken back any more: the journal keeps the partitions of the latest ended"

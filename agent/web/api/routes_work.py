@@ -215,8 +215,8 @@ def _add_journal(router: APIRouter, answers: ApiAnswers) -> None:
     @router.get("/reassignments", response_model=ReassignStatus, responses=NO_LOOK, tags=["journal"])
     def reassignments(request: Request) -> Response:
         """Plans of the journal, throttles, and every reassignment that the brokers report, with its copies."""
-        moves, view = answers.documents(request).look.moves, answers.view
-        return answers.send(request, encoded(reassign_status(view.journal(), moves, view.copies())))
+        moves = answers.documents(request).look.moves
+        return answers.send(request, encoded(reassign_status(answers.view.journal(), moves)))
 
     @router.get("/journal/history", response_model=paging.PageDocument[HistoryRow], responses=NO_LOOK, tags=["journal"])
     def history(request: Request, query: Query) -> Response:

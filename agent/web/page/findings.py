@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.finding import Finding
-from agent.values.number_format import lasted
+from agent.values.number_format import lasted, sized
 from agent.web.page.environment import rendered
 from agent.web.page.links import proposal_link, subject_link, subject_words
 from agent.web.page.page_documents import FindingRemedy, remedies, shared_findings
@@ -97,8 +97,15 @@ def _subject(row: TableRow, look: StageEvaluation) -> TableCell:
 
 
 def _sentence(row: TableRow, *, is_open: bool) -> TableCell:
-    evidence = [(name.replace("_", " "), value) for name, value in row["evidence"].items()]
+    evidence = [(name.replace("_", " "), _rounded(name, value)) for name, value in row["evidence"].items()]
     return TableCell(rendered("evidence.html", row=row, evidence=evidence, is_open=is_open), tone="wide")
+
+
+def _rounded(name: str, value: object) -> object:
+    """A rate as elsewhere on the page; the document has all its digits."""
+    if not isinstance(value, float):
+        return value
+    return f"{sized(value)}/s" if "bytes/s" in name else f"{value:,.6g}"
 
 
 def _age(row: TableRow, look: StageEvaluation) -> Markup:

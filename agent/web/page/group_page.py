@@ -244,6 +244,11 @@ def _rule_cell(row: TableRow) -> TableCell:
 
 
 def _rules_table(rows: Sequence[Any]) -> TableSource:
+    """Without what they are about where that is the group alone; the other names do not break."""
+    several = len({row["about"] for row in rows}) > 1
+    about = TableColumn(
+        "about", "About", lambda row: TableCell(row["about"], tone="one-line"), lambda row: row["about"]
+    )
     return TableSource(
         key="rules",
         title="Every rule, with its numbers",
@@ -256,7 +261,7 @@ def _rules_table(rows: Sequence[Any]) -> TableSource:
             ),
             TableColumn("rule", "Rule", _rule_cell, lambda row: row["rule"]),
             _text("sentence", "Why", "wide"),
-            _text("about", "About", "code"),
+            *([about] if several else []),
         ),
         text=lambda row: f"{row['rule']} {row['sentence']} {row['about']}",
         choices=(TableChoice("answer", "Answer", _ANSWERS, lambda row: row["answer"]),),

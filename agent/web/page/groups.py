@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
@@ -70,6 +70,11 @@ class ShareLedger:
             self._shares[group_id] = self._counted(group_id)
         return self._shares[group_id]
 
+    def elsewhere(self, group_id: str, racks: Collection[str]) -> RackShare | None:
+        """Reads of readers in racks other than these, also in racks without brokers; None without any."""
+        found = [of for rack, of in self.shares(group_id).items() if rack is not None and rack not in racks]
+        return RackShare(*map(sum, zip(*found, strict=True))) if found else None
+
     def _counted(self, group_id: str) -> Mapping[str | None, RackShare]:
         counts: dict[str | None, list[int]] = {}
         group = self._snapshot.groups.get(group_id)
@@ -95,6 +100,7 @@ class ShareLedger:
 MOST_RACKS = 8
 """Racks with a column of their own; readers elsewhere are on the group's page."""
 _NOWHERE = "no rack known"
+_ELSEWHERE = "other racks"
 
 
 def groups_view(asked: PageRequest) -> Response:
@@ -121,6 +127,12 @@ def _racks(asked: PageRequest) -> list[str]:
 
 def _table(asked: PageRequest, rows: Sequence[Any], racks: Sequence[str]) -> TableSource:
     ledger = shared_ledger(asked)
+
+    has_elsewhere = asked.made("readers elsewhere", lambda look: _has_elsewhere(look, racks))
+
+    def elsewhere(group_id: str) -> RackShare | None:
+        return ledger.elsewhere(group_id, racks)
+
     kinds = sorted({row["kind"] for row in rows})
     figures = (
         ("local_share", "Local", _local, "reads inside the own rack"),
@@ -134,8 +146,13 @@ def _table(asked: PageRequest, rows: Sequence[Any], racks: Sequence[str]) -> Tab
         TableColumn("group", "Group", _name, _of("group")),
         TableColumn("kind", "Kind", lambda row: TableCell(row["kind"], tone="quiet"), _of("kind")),
         TableColumn("members", "Members", _members, _of("members"), is_number=True, falls=True),
-        *(_heat(rack, rack, ledger) for rack in racks),
-        *([_heat(None, _NOWHERE, ledger)] if asked.made("readers without a rack", _has_rackless) else []),
+        *(_heat(f"in_{rack}", rack, _share_in(rack, ledger)) for rack in racks),
+        *([_heat("elsewhere", _ELSEWHERE, elsewhere)] if has_elsewhere else []),
+        *(
+            [_heat("without_rack", _NOWHERE, _share_in(None, ledger))]
+            if asked.made("readers without a rack", _has_rackless)
+            else []
+        ),
         *(
             TableColumn(name, title, cell, _of(name), is_number=True, hint=hint, falls="share" not in name)
             for name, title, cell, hint in figures
@@ -155,9 +172,17 @@ def _table(asked: PageRequest, rows: Sequence[Any], racks: Sequence[str]) -> Tab
 
 def _has_rackless(look: StageEvaluation) -> bool:
     """Whether some reader's rack is not known."""
+    return any(rack.state is not RackState.KNOWN for rack in _reader_racks(look))
+
+
+def _has_elsewhere(look: StageEvaluation, racks: Collection[str]) -> bool:
+    """Whether some reader is in a rack that is not one of these."""
+    return any(rack.state is RackState.KNOWN and rack.name not in racks for rack in _reader_racks(look))
+
+
+def _reader_racks(look: StageEvaluation) -> Iterator[Rack]:
     groups = look.snapshot.groups.values()
-    readers = (reader for group in groups if isinstance(group, ReaderGroup) for reader in group.readers)
-    return any(reader.rack.state is not RackState.KNOWN for reader in readers)
+    return (reader.rack for group in groups if isinstance(group, ReaderGroup) for reader in group.readers)
 
 
 def _of(name: str) -> Any:
@@ -172,18 +197,22 @@ def _members(row: TableRow) -> TableCell:
     return TableCell(None if row["members"] is None else f"{row['members']:,}")
 
 
-def _heat(rack: str | None, title: str, ledger: ShareLedger) -> TableColumn:
+def _share_in(rack: str | None, ledger: ShareLedger) -> Callable[[str], RackShare | None]:
+    return lambda group_id: ledger.shares(group_id).get(rack)
+
+
+def _heat(name: str, title: str, share_of: Callable[[str], RackShare | None]) -> TableColumn:
     """A column of the heat map; it is in CSV, and not sorted by: that would need the shares of every group."""
 
     def cell(row: TableRow) -> TableCell:
-        return heat_cell(ledger.shares(row["group"]).get(rack))
+        return heat_cell(share_of(row["group"]))
 
     def value(row: TableRow) -> float | None:
-        share = ledger.shares(row["group"]).get(rack)
+        share = share_of(row["group"])
         return None if share is None or share.share is None else round(share.share, 4)
 
-    name = f"local_share_in_{rack}" if rack is not None else "local_share_without_rack"
-    return TableColumn(name, title, cell, value, is_number=True, is_sorted=False, hint=f"reads of members in {title}")
+    hint = f"reads of members in {title}"
+    return TableColumn(f"local_share_{name}", title, cell, value, is_number=True, is_sorted=False, hint=hint)
 
 
 def heat_cell(share: RackShare | None) -> TableCell:

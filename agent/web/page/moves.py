@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
-from agent.documents.journal import history_rows, reassign_status
+from agent.documents.journal import history_rows, reassign_status, running_moves
 from agent.values.number_format import counted, lasted, sized
 from agent.values.observation import ObservationPart
-from agent.values.reassignment import ENDED, PlanState, attempt
+from agent.values.reassignment import ENDED, PlanState, attempt, rolled_back_plan
 from agent.web.access.person import AccessRole
 from agent.web.page.environment import address, percent, rendered
 from agent.web.page.page_documents import ActingRecords
@@ -58,7 +58,7 @@ def moves_view(asked: PageRequest) -> Response:
             other_table(others, _not_reported(asked)),
         ),
         lead=lead(asked, document, acting),
-        open_plans=[plan_shown(row, document["copies"]) for row in open_plans],
+        open_plans=[plan_shown(row, document) for row in open_plans],
         picture=progress_by_broker(brokers) if brokers else None,
         document=document,
         acting=acting,
@@ -68,8 +68,8 @@ def moves_view(asked: PageRequest) -> Response:
 
 
 def status_of(asked: PageRequest, acting: ActingRecords) -> ReassignStatus:
-    """What ``reassign status`` prints, from the last look and the journal."""
-    return reassign_status(acting.records, asked.agent.moves(), asked.agent.copies())
+    """What ``reassign status`` prints, from the last look and the journal, without moves that have ended since."""
+    return reassign_status(acting.records, running_moves(acting.records, asked.moves))
 
 
 def _not_reported(asked: PageRequest) -> bool:
@@ -87,13 +87,19 @@ def lead(asked: PageRequest, document: ReassignStatus, acting: ActingRecords) ->
         )
     if _not_reported(asked):
         parts.append("what moves is unknown, as the brokers did not report reassignments")
-    elif document["reassignments"]:
-        parts.append(f"{counted(len(document['reassignments']), 'partition moves', 'partitions move')} now")
+    elif moving := moving_now(document):
+        parts.append(f"{counted(moving, 'partition moves', 'partitions move')} now")
         parts += pace_words(document["copies"])
     elif not plans:
         parts.append("nothing moves now" if acting.records.known else "the brokers report no reassignment")
     sentence = "; ".join(parts)
     return f"{sentence[:1].upper()}{sentence[1:]}."
+
+
+def moving_now(document: ReassignStatus) -> int:
+    """Partitions that move: of plans by the journal, which is newer than the look; all others by the look."""
+    ours = sum(row["moving"] for row in document["plans"] if row["state"] not in _ENDED)
+    return ours + sum(row["ours"] is not True for row in document["reassignments"])
 
 
 def pace_words(copies: Sequence[CopyRow]) -> list[str]:
@@ -139,11 +145,16 @@ class PlanShown(NamedTuple):
     href: Markup
 
 
-def plan_shown(row: PlanRow, copies: Sequence[CopyRow]) -> PlanShown:
-    """The plan with its own copies alone."""
-    own = {f"{target['topic']}-{target['partition']}" for target in row["targets"]}
-    pace = pace_words([one for one in copies if one["partition"] in own])
+def plan_shown(row: PlanRow, document: ReassignStatus) -> PlanShown:
+    """The plan with its own copies alone: another plan may move the same partitions."""
+    own = {move["partition"] for move in document["reassignments"] if move["by"] == row["plan"]}
+    pace = pace_words([one for one in document["copies"] if one["partition"] in own])
     return PlanShown(row, plan_bar(row), "; ".join(pace), plan_link(row["plan"]))
+
+
+def _shown_by_name(name: str | None, document: ReassignStatus) -> PlanShown | None:
+    """That plan; None without a name, and where the journal has it no more."""
+    return next((plan_shown(row, document) for row in document["plans"] if row["plan"] == name), None)
 
 
 def plan_link(plan: str) -> Markup:
@@ -187,7 +198,9 @@ def plan_view(asked: PageRequest) -> Response:
             throttle_table([one for one in document["throttles"] if one["plan"] == wanted], ""),
             history_table(history, acting.unreadable),
         ),
-        shown=plan_shown(row, document["copies"]),
+        shown=plan_shown(row, document),
+        back=_shown_by_name(row["taken_back_by"], document),
+        forth=_shown_by_name(rolled_back_plan(wanted), document),
         is_open=row["state"] not in _ENDED,
         goes_back=row["state"] == PlanState.ROLLING_BACK.value,
         proposal=attempt(wanted).of,
@@ -301,6 +314,8 @@ def state_cell(row: TableRow) -> TableCell:
     """The state of a plan, with a sign of its own."""
     tone, mark = _TONES.get(row["state"], ("accent", "▶"))
     words = f"{row['state']}{', paused' if row['paused'] else ''}"
+    if row["taken_back_by"] is not None:
+        tone, mark, words = "quiet", "↺", f"{words}; rollback: {row['taken_back_by']}"
     return TableCell(rendered("badge.html", tone=tone, mark="⏸" if row["paused"] else mark, words=words))
 
 

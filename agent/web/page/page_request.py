@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from agent.documents.journal import ReportedMoves
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.clock import Clock
 from agent.values.number_format import lasted
@@ -159,6 +160,11 @@ class PageRequest:
         return None if self.documents is None else self.documents.look
 
     @property
+    def moves(self) -> ReportedMoves:
+        """Reassignments and copies of the look that is shown; none before the first."""
+        return ReportedMoves(0) if self.finished is None else self.finished.moves
+
+    @property
     def look(self) -> StageEvaluation:
         """The stages' answers for the look that is shown. Raises LookupError before the first."""
         if self.finished is None:
@@ -261,12 +267,20 @@ def _file(wanted: str, tables: Sequence[TableSource], asked: Mapping[str, str], 
     """One table of the page as a file."""
     table = next((one for one in tables if one.key == asked.get("table", "")), None)
     if table is None:
-        names = ", ".join(one.key or "(none)" for one in tables) or "none"
-        return Response(f"this page has no such table; its tables: {names}\n", status_code=404, media_type="text/plain")
+        return Response(f"{_no_table(tables)}\n", status_code=404, media_type="text/plain")
     content = as_csv(table, asked) if wanted == "csv" else as_json(table, asked)
     name = _FILE_NAME.sub("-", f"{title} {table.key}".lower()).strip("-")
     headers = {**_HEADERS, "content-disposition": f'attachment; filename="rackwise-{name}.{wanted}"'}
     return Response(content, media_type=_FORMATS[wanted], headers=headers)
+
+
+def _no_table(tables: Sequence[TableSource]) -> str:
+    """Why there is no such file; a table without a key is that of the address without ``table``."""
+    if not tables:
+        return "this page has no table"
+    keys = [one.key for one in tables if one.key]
+    named = f"its tables are {', '.join(keys)}" if keys else "leave table out, as it has only one"
+    return f"this page has no such table; {named}"
 
 
 def theme_answer(request: Request) -> Response:

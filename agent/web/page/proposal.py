@@ -98,7 +98,7 @@ def no_proposal(asked: PageRequest, proposal_id: str) -> Response:
     """Why there is no such proposal, with what the journal says of it."""
     acting = ActingRecords(asked)
     tried = attempts_of(acting.plans, attempt(proposal_id).of)
-    sentence = f" The journal has it: {attempt_text(tried[-1])}." if tried else ""
+    sentence = f" The journal has it: {attempt_text(tried[-1], acting.plans)}." if tried else ""
     return asked.problem(
         404,
         "No such proposal",
@@ -141,7 +141,7 @@ def proposal_page(asked: PageRequest, found: ShownProposal, *, status: int = 200
         shares=shares_of(proposal),
         hashed=plan_hash(proposal),
         attempt=next_attempt(acting.plans, acting.view, proposal.id).number,
-        attempts=[attempt_text(one) for one in tried],
+        attempts=[attempt_text(one, acting.plans) for one in tried],
         acting=acting,
         answer=acting.answer,
         commands=[] if standing.is_over else copied_commands(proposal, servers, is_heard=not acting.missing),

@@ -16,7 +16,15 @@ from agent.values.journal import JournalState
 from agent.values.kafka import BOOTSTRAP_SERVERS
 from agent.values.number_format import counted, lasted
 from agent.values.proposal import Proposal, ProposalKind
-from agent.values.reassignment import PlanState, ReassignmentPlan, in_force, latest, of_plan
+from agent.values.reassignment import (
+    PlanState,
+    ReassignmentPlan,
+    in_force,
+    latest,
+    of_plan,
+    rollback_words,
+    taken_back_by,
+)
 from agent.values.verdict import Allow, Hold, HoldReason, Refuse, Verdict
 from agent.web.cycle_history import EndedProposal
 from config.foreign_text import json_text
@@ -54,6 +62,9 @@ def standing_of(
     newest = latest(plans, proposal.id)
     if newest is not None and not newest.ended:
         return _in_progress(newest, view)
+    back = None if newest is None else taken_back_by(plans, newest.proposal_id)
+    if back is not None and not back.ended:
+        return ProposalStanding("rolling back", f"{rollback_words(back)}.", "accent", "▶", can_cancel=True)
     if newest is not None and _is_done(proposal, newest, plans, view):
         sentence = (
             f"{newest.proposal_id} was done after these figures: by the journal the planned replicas are in place. "

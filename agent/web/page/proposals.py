@@ -162,7 +162,7 @@ def ended_table(ended: Sequence[EndedProposal], now_ms: int) -> TableSource:
             TableColumn("subject", "About", _subject, _subject_text),
             TableColumn("why", "Why", lambda row: TableCell(row["why"], tone="wide"), lambda row: row["why"]),
         ),
-        empty="No proposal has ended since this agent started.",
+        empty="No proposal is ended now: one that ended and is made again is among the open ones.",
         page_rows=10,
         stacks=True,
     )  # fmt: skip

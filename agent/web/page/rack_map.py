@@ -76,7 +76,7 @@ def rack_view(asked: PageRequest) -> Response:
 def shared_flows(asked: PageRequest) -> RackFlows:
     """Flows between racks of the look."""
     costs = shared_costs(asked)
-    copies = asked.agent.copies()
+    copies = asked.moves.copies
     return asked.made("flows", lambda look: rack_flows(costs, look.snapshot, look.limits, copies))
 
 

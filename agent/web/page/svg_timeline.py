@@ -104,9 +104,10 @@ def timeline(
         for at, name in enumerate(lanes)
         if name not in _OF_JOURNAL
     ]
-    known = [one for one in points if one.local_share is not None]
-    last = known[-1].local_share if known else None
-    title = "unknown" if last is None else f"{100 * last:.0f} % of reads are local at the end"
+    title = next(
+        (_at_end(one.local_share, one.unknown_share) for one in reversed(points) if one.local_share is not None),
+        "unknown",
+    )
     return drawing(
         "Time line",
         f"{title}; {counted(len(marks), 'event')}. The table has every value.",
@@ -122,6 +123,11 @@ def timeline(
         _ticks(axis, below + len(lanes) * _LANE),
         class_="timeline" if width == DESK else "timeline for-phone",
     )
+
+
+def _at_end(share: float, unknown: float | None) -> str:
+    most = f" to {100 * (share + unknown):.0f} %" if unknown else ""
+    return f"{100 * share:.0f} %{most} of reads are local at the end"
 
 
 def _scale(axis: _TimeAxis) -> Markup:

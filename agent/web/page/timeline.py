@@ -200,8 +200,12 @@ def _reads_nothing(row: CycleSummary) -> bool:
 
 
 def _percent(row: CycleSummary) -> str:
-    share = percent((row.local or 0) / (row.reads or 1))
-    return f"at least {share}" if row.unknown else share
+    local, reads = row.local or 0, row.reads or 1
+    return (
+        percent(local / reads)
+        if not row.unknown
+        else f"{percent(local / reads)} to {percent((local + row.unknown) / reads)}"
+    )
 
 
 def _ago(last: CycleSummary, first: CycleSummary) -> str:

@@ -91,10 +91,20 @@ def test_options_before_a_verb_are_not_left_aside_silently(here: Run, path: Path
 @pytest.mark.parametrize(
     ("mode", "rules", "last"),
     [
-        pytest.param("propose", ["mode"], "mode is propose, a dry run", id="a dry run"),
+        pytest.param("propose", ["mode execute"], "mode is propose, a dry run", id="a dry run"),
         pytest.param(
             "execute",
-            ["leading", "cluster", "begun", "paused", "left out", "window", "cooled down", "batches", "approval"],
+            [
+                "leading",
+                "right cluster",
+                "not in progress",
+                "not paused",
+                "not excluded",
+                "window open",
+                "cooldown of plans over",
+                "batches of plans left",
+                "approved",
+            ],
             "attempt 2: it is not approved; approve it with: rackwise proposals approve",
             id="every check of mode execute, with its numbers",
         ),

@@ -11,8 +11,8 @@ import pytest
 
 from agent.act.journal.file_journal import read_file
 from agent.cli import ask, follow
-from agent.cli.records import head_row, throttle_line
-from agent.documents.journal import JournalRecords, plan_rows, reassign_status, throttle_rows
+from agent.cli.records import head_row, plan_cells, throttle_line
+from agent.documents.journal import JournalRecords, ReportedMoves, plan_rows, reassign_status, throttle_rows
 from agent.journal import plan_entries
 from agent.journal.approvals import approval_of, plan_hash, voided, written
 from agent.values.kafka import LEADER_RATE, LEADER_REPLICAS
@@ -117,7 +117,7 @@ def test_rows_of_plans_and_throttles(path: Path) -> None:
     view = read_file(path).view
     (row,) = plan_rows(view)
     assert (row["state"], row["done"], row["moving"], row["rate_bytes_per_s"]) == ("open", 1, 1, 7)
-    status = reassign_status(JournalRecords(view, "a journal"), (), ())
+    status = reassign_status(JournalRecords(view, "a journal"), ReportedMoves(0))
     assert head_row(status) == {"leader": "rw-1 on here", "paused": None}
     assert throttle_rows(view) == [
         {
@@ -151,6 +151,17 @@ def test_a_rollback_says_before_it_asks_how_many_partitions_move_back_at_a_time(
     asked = here("reassign", "rollback", MOVE.id, *options(path))
     assert asked.stderr.splitlines()[0] == f"{MOVE.id}: 2 partitions, done; those that have moved {says}"
     assert "Confirmation is needed" in asked.stderr
+
+
+def test_a_rollback_of_what_is_taken_back_already_says_so_first(here: Run, path: Path) -> None:
+    done, batch = plan(PlanState.DONE)
+    write_journal(path, done, batch, done._replace(proposal_id=f"{MOVE.id}-back"))
+    asked = here("reassign", "rollback", MOVE.id, *options(path))
+    taken = f"{MOVE.id}: 2 partitions, done; {MOVE.id}-back has taken {MOVE.id} back"
+    assert asked.stderr.splitlines()[0] == taken
+    (row, back) = plan_rows(read_file(path).view)
+    assert (row["taken_back_by"], back["taken_back_by"]) == (f"{MOVE.id}-back", None)
+    assert plan_cells(row)["state"] == f"done; rollback: {MOVE.id}-back"
 
 
 def test_history_has_an_approval_once_and_a_state_once(here: Run, path: Path, start: Start) -> None:

@@ -14,6 +14,17 @@ from lxml.etree import _Element as HtmlElement
 from agent.documents.proposals import CommandAnswer
 from agent.journal.approvals import plan_hash
 from agent.journal.commands import CommandVerb
+from agent.journal.plan_entries import change_writes
+from agent.values.journal import JournalWrite
+from agent.values.reassignment import (
+    Batch,
+    BatchState,
+    PartitionEnd,
+    PartitionEndReason,
+    PlanState,
+    ReassignmentPlan,
+    ReassignmentTarget,
+)
 from agent.web.access.person import SignedInPerson
 from agent.web.access.refusals import AccessRefused
 from agent.web.commands import STALE, CommandDesk, WantedCommand
@@ -21,9 +32,11 @@ from agent.web.cycle_history import CycleSummary, HistoryEvent, HistoryKind
 from agent.web.page.timeline import own_hours
 from config.foreign_text import is_unsafe
 from tests.foreign_texts import POISONS
+from tests.journals import journal
 from tests.web.page.acting_worlds import (
     ANN,
     NOW_MS,
+    TARGETS,
     VIEWER,
     a_journal,
     acting,
@@ -127,6 +140,47 @@ def test_moves_show_progress_by_partition_and_broker_with_rate_and_time_left() -
     assert "not begun" in plan
 
 
+def moved_since(*writes: tuple[JournalWrite, ...]) -> PageClient:
+    """The page of a look beside a journal in which these were written two seconds after it."""
+    look = sick()
+    view = journal(*writes, at_ms=look.snapshot.taken_ms + 2_000, view=a_journal(look))
+    return acting_client(acting(read_journal=lambda: view))
+
+
+def test_a_move_that_has_ended_since_the_look_is_not_another_tools_and_does_not_move() -> None:
+    ends = tuple(PartitionEnd(one.id, PartitionEndReason.DONE) for one in TARGETS[:2])
+    batch = Batch("p-111111111111", 1, TARGETS[:2], BatchState.CLOSED, sendings=1, ends=ends)
+    text = main(read(moved_since(change_writes(batch)).get("/moves").text))
+    assert "1 plan is in progress: 2 of 3 partitions done. " in text, "nothing moves by the journal, nor by the page"
+    assert "2 of 3 partitions done, 0 moving" in text
+    assert "The brokers report no reassignment of another tool." in text
+    assert "No replica is being copied." in text
+
+
+def test_a_plan_shows_what_takes_it_back_and_which_it_takes_back_with_their_own_copies() -> None:
+    done = ReassignmentPlan("p-444444444444", TARGETS[:1], PlanState.DONE, approved_by="ann@desk", order=8)
+    back = ReassignmentPlan("p-444444444444-back", tuple(map(ReassignmentTarget.back, TARGETS[:1])), order=9)
+    client = moved_since(change_writes(done), change_writes(back))
+    text = client.get("/moves/plan?id=p-444444444444").text
+    assert "p-444444444444-back is taking it back: 0 of 1 partition done, 0 moving." in main(read(text))
+    assert "/moves/plan?id=p-444444444444-back" in text
+    assert "copy at" not in main(read(text)), "the copy is of another plan"
+    assert "Roll back…" not in text
+    assert "It takes p-444444444444 back." in main(read(client.get("/moves/plan?id=p-444444444444-back").text))
+    ended = moved_since(change_writes(done), change_writes(back._replace(state=PlanState.DONE)))
+    text = main(read(ended.get("/moves/plan?id=p-444444444444").text))
+    assert "p-444444444444-back has taken it back" in text
+    assert "done, taken back" in text
+    assert "done; rollback: p-444444444444-back" in main(read(ended.get("/moves").text))
+
+
+def test_a_list_without_ended_proposals_does_not_say_that_none_ever_ended() -> None:
+    agent = acting(state=lambda state: replace(state, ended_proposals=()))
+    text = main(read(acting_client(agent).get("/proposals").text))
+    assert "No proposal has ended" not in text
+    assert "one that ended and is made again is among the open ones" in text
+
+
 def test_actions_on_a_plan_are_forms_for_who_may_and_commands_for_others() -> None:
     document = page("acting", "/moves")
     verbs = {one.get("value") for one in document.findall(".//input[@name='verb']")}
@@ -184,6 +238,8 @@ def test_a_time_line_tells_no_reads_from_unknown_ones_and_counts_what_is_not_kep
     assert "No group reads anything; 10 events in 1 hour, of which 7 are not kept" in text
     assert "Of a minute 24 events are kept: 7 more events were not." in text
     assert 'id="curve-plot"' not in text, "one look makes no curve"
+    assert "71 % to 76 % of all reads are local" in told(reads=102, local=72, unknown=6)
+    assert "71 % to 76 % of reads are local at the end" in told(reads=102, local=72, unknown=6)
     assert "How many reads are local is unknown" in told(gaps=1)
     assert "How many reads are local is unknown" in told(findings=None)
     assert 'id="curve-plot"' in acting_client().get("/timeline").text

@@ -15,6 +15,7 @@ from agent.documents.cluster import RackDocument
 from agent.documents.views import racks
 from agent.values.finding import FindingReason
 from agent.web.page.environment import environment
+from agent.web.page.findings import _sentence
 from agent.web.page.flows import RackFlow, RackFlows
 from agent.web.page.page_documents import FindingRemedy, remedies
 from agent.web.page.routes import VIEWS
@@ -151,6 +152,47 @@ def test_a_group_in_part_unknown_has_a_range_and_is_hatched() -> None:
     assert "≤ 3.2 MB/s" in words(rows["legacy-reports"])
     billing = [words(one) for one in rows["billing"].findall("td") if "heat" in (one.get("class") or "")]
     assert billing == ["50 %", "50 %", "67 %", "·"]
+
+
+def test_reads_in_racks_without_a_column_have_one_together() -> None:
+    answers = an_observation(a=(1,), b=(2,)).topic("t", (1, 2), (2, 1))
+    answers.group("lost", reader("m1", "eu-west", "t-0"), reader("m2", "eu-east", "t-1"))
+    answers.group("near", reader("m3", "a", "t-0"), reader("m4", "b", "t-1"))
+    client = page_client(watched(answers))
+    rows = {words(one.find("td")): one for one in read(client.get("/groups").text).findall(".//tbody/tr")}
+    heat = {
+        name: [words(one) for one in row.findall("td") if "heat" in (one.get("class") or "")]
+        for name, row in rows.items()
+    }
+    assert heat == {"lost": ["·", "·", "0 %"], "near": ["100 %", "100 %", "·"]}
+    assert "local_share_elsewhere" in client.get("/groups?format=csv").text.splitlines()[0]
+    assert "other racks" not in html("sick", "/groups"), "all of its readers are in racks of brokers"
+
+
+def test_a_table_that_is_not_there_is_refused_with_those_that_are() -> None:
+    client = page_client(WORLDS["sick"]())
+    only = client.get("/groups?format=csv&table=nope")
+    assert (only.status_code, only.text) == (404, "this page has no such table; leave table out, as it has only one\n")
+    some = client.get("/moves?format=csv&table=nope").text
+    assert some == "this page has no such table; its tables are brokers, copies, plans, throttles, others\n"
+
+
+def test_rules_of_a_group_have_no_column_that_says_the_same_in_each_row() -> None:
+    """A column of the group's own name would take room, and break every name."""
+    for name in ("fraud-check", "billing", "legacy-reports"):
+        table = page("sick", f"/groups/group?id={name}").find(".//div[@id='table-rules']//table")
+        heads = [words(one) for one in table.findall(".//th")]
+        rows = page_client(WORLDS["sick"]()).get(f"/groups/group?id={name}&format=json&table=rules").json()
+        assert ("About" in heads) == (len({row["about"] for row in rows}) > 1), name
+        cells = [row.findall("td")[-1] for row in table.findall(".//tbody/tr")] if "About" in heads else []
+        assert all("one-line" in (one.get("class") or "") for one in cells), name
+
+
+def test_rates_of_evidence_are_rounded_as_elsewhere() -> None:
+    row = {"evidence": {"bytes/s gained": 11_548.952936716767, "share": 0.123456789}, "sentence": "s"}
+    shown = str(_sentence(row, is_open=True).words)
+    assert "<dd>11.5 kB/s</dd>" in shown
+    assert "<dd>0.123457</dd>" in shown
 
 
 def test_the_rack_map_draws_flows_to_scale_and_leads_to_losses() -> None:

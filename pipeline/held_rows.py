@@ -1,0 +1,43 @@
+"""Where a session keeps the rows that it holds: in files, so that no executor that ends takes them with it.
+
+On this machine that is a temporary folder; on a cluster one below the tables, which every executor reaches.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pipeline.files import HadoopFiles
+
+SETTING = "spark.checkpoint.dir"
+_BELOW_TABLES = "_held"
+_LEFT_MS = 2 * 86_400_000
+"""After this time a folder is of a process that was killed."""
+
+
+def temporary_folder() -> str:
+    """A new folder of this process, which goes with it."""
+    folder = tempfile.mkdtemp(prefix="rackwise-held-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def shared_folder(tables: str) -> str:
+    """The name of a folder below the root of the tables, for one session."""
+    return f"{tables.rstrip('/')}/{_BELOW_TABLES}/{uuid.uuid4().hex}"
+
+
+def clear(files: HadoopFiles, tables: str, own: str) -> None:
+    """Delete the session's own folder, and those that killed processes left."""
+    files.delete(own)
+    root = f"{tables.rstrip('/')}/{_BELOW_TABLES}"
+    old_ms = time.time_ns() // 1_000_000 - _LEFT_MS
+    for name in files.names(root):
+        if files.modified_ms(f"{root}/{name}") < old_ms:
+            files.delete(f"{root}/{name}")
