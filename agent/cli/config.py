@@ -131,7 +131,7 @@ def _raise_all(mistakes: Sequence[ConfigError]) -> None:
         raise mistakes[0]
     if mistakes:
         raise ConfigError(
-            f"{len(mistakes)} settings cannot be used",
+            f"{counted(len(mistakes), 'setting')} cannot be used",
             why="; ".join(f"{one.what} ({one.why})" if one.why else one.what for one in mistakes),
             todo=" ".join(dict.fromkeys(one.todo for one in mistakes if one.todo)),
         )

@@ -62,7 +62,7 @@ def balance_notes(rows: tuple[LedgerBalance, ...]) -> Iterator[str]:
     for row in rows:
         yield (
             f"The ledger of cluster {words.short(row.cluster)} beside its counters: "
-            f"{words.volume(row.booked_bytes)} booked, {words.volume(row.counted_bytes)} by offsets and sizes; "
+            f"booked {words.volume(row.booked_bytes)}, counted {words.volume(row.counted_bytes)}; "
             f"{_difference(row)}{_unknown(row)}."
         )
 

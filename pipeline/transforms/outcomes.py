@@ -53,7 +53,7 @@ def crossing(ledger: DataFrame, traffic: DataFrame, named: DataFrame, subjects: 
     ``ledger`` and ``traffic`` are by windows, ``named`` is `windows`, ``subjects`` has cluster, proposal, kind, name.
     """
     seconds = traffic.groupBy("cluster", "hour_ms").agg(F.max("seconds").alias("seconds"))
-    flows = ledger.where(F.col("path").isin("replicate", "catch-up", "consume"))
+    flows = ledger.where(F.col("path").isin("replicate", "catch-up", "consume")).drop("seconds")
     mine = (F.col("subject_kind") == "topic") & (F.col("topic") == F.col("subject_name"))
     mine |= (F.col("subject_kind") == "group") & (F.col("group") == F.col("subject_name"))
     of = subjects.select(*_KEY, F.col("kind").alias("subject_kind"), F.col("name").alias("subject_name"))

@@ -139,14 +139,13 @@ def test_the_pace_is_of_the_time_that_is_booked():
 
 def test_the_ledger_stands_beside_its_counters():
     even = LedgerBalance("c", 3e9, 3e9, 0.0, 0.0, None, None, 0, None)
-    assert (
-        "The ledger of cluster c beside its counters: 3.0 GB booked, 3.0 GB by offsets and sizes; no difference."
-        in notes(facts(balance=(even,)))
+    assert "The ledger of cluster c beside its counters: booked 3.0 GB, counted 3.0 GB; no difference." in notes(
+        facts(balance=(even,))
     )
     uneven = LedgerBalance("c", 2.9e9, 3e9, 0.15e9, 0.05e9, "consume", "t", 2, "offsets went back")
     (sentence,) = [note for note in notes(facts(balance=(uneven,))) if note.startswith("The ledger of cluster c")]
     assert sentence.endswith(
-        "2.9 GB booked, 3.0 GB by offsets and sizes; it lacks 150 MB and has 50.0 MB too many (6.7 %), most of it on "
+        "booked 2.9 GB, counted 3.0 GB; it lacks 150 MB and has 50.0 MB too many (6.7 %), most of it on "
         "path consume of topic t; for 2 rows of topic, path and hour it is unknown (offsets went back)."
     )
 
