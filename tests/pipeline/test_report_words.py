@@ -107,7 +107,7 @@ def test_what_is_known_to_be_avoidable_ranks_before_what_is_not_known_to_be():
     )
     known = proposal(**NAMED)
     assert [row.subject for row in by_worth(facts(standing=(undecided, known)))] == ["group/billing", "topic/big"]
-    assert "for 9.0 GB/h of these it is unknown whether a placement avoids them" in _first(facts(standing=(undecided,)))
+    assert "for 9.0 GB/h it is unknown whether a placement avoids them" in _first(facts(standing=(undecided,)))
 
 
 def test_every_reason_of_a_proposal_has_words():
