@@ -36,6 +36,8 @@ class SparkSettings(BaseModel):
     """Folder or URI of the tables: on this machine, in HDFS or in an object store."""
     format: Literal["delta", "parquet"] = "delta"
     """How tables are written: Delta Lake, or plain Parquet."""
+    owners: Annotated[Text | None, NoneWord] = None
+    """CSV file of owners: kind (topic or group), pattern (* and ? as in file names), team, cost_centre."""
     checkpoints: Annotated[Text | None, NoneWord] = None
     """Folder or URI of ingest's checkpoints (offsets read so far); none: ``_checkpoints`` below the tables."""
     conf: dict[Text, Text] = Field(default_factory=dict)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import typer
 
-from pipeline.commands import backtest, fleet, ingest, refresh, report, status, weights
+from pipeline.commands import backtest, fleet, ingest, refresh, report, sql, status, weights
 
 spark_app = typer.Typer(
     name="spark",
@@ -24,6 +24,7 @@ for _command in (
     status.status,
     refresh.refresh,
     report.report,
+    sql.sql,
     backtest.backtest,
     fleet.fleet,
     weights.weights,

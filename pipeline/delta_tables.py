@@ -109,4 +109,6 @@ def _making(writer: DataFrameWriter, table: TableSpec) -> DataFrameWriter:
     # Delta writes the whole state every few changes. With one number for all tables, one batch would do so for all
     # of them, and take twice as long as others.
     every = _LEAST_CHANGES + crc32(table.name.encode()) % _LEAST_CHANGES
-    return writer.partitionBy(*table.partitioned_by).option("delta.checkpointInterval", every)
+    making = writer.partitionBy(*table.partitioned_by).option("delta.checkpointInterval", every)
+    # Readers downstream follow what people read by its changes, not by reading all of it again.
+    return making.option("delta.enableChangeDataFeed", "true") if table.name.startswith("gold.") else making

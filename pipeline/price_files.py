@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import date
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from agent.errors import ConfigError, reason
-from config.plain_file import read_plain
+from agent.errors import ConfigError
+from pipeline.csv_files import csv_rows
 from pipeline.transforms.prices import PriceRow, ProducerRow
 
 if TYPE_CHECKING:
@@ -18,13 +17,11 @@ if TYPE_CHECKING:
 _PRICE = ("source_rack", "target_rack", "usd_per_gb", "from_date")
 _PRODUCER = ("topic", "rack", "share")
 _TOO_MUCH = 1.000_001
-_MOST_BYTES = 64 * 1024 * 1024
-T = TypeVar("T")
 
 
 def price_rows(settings: PriceSettings) -> tuple[PriceRow, ...]:
     """Every price, dated or not. Raises ConfigError with the file, the line and what is wrong."""
-    dated = _rows(settings.table, "price.table", _PRICE, _price) if settings.table else ()
+    dated = csv_rows(settings.table, "price.table", _PRICE, _price) if settings.table else ()
     between = tuple(PriceRow(*_pair(name), price) for name, price in sorted(settings.between.items()))
     everywhere = () if settings.usd_per_gb is None else (PriceRow(None, None, settings.usd_per_gb),)
     return (*dated, *between, *everywhere)
@@ -32,7 +29,7 @@ def price_rows(settings: PriceSettings) -> tuple[PriceRow, ...]:
 
 def producer_rows(settings: PriceSettings) -> tuple[ProducerRow, ...]:
     """Shares of topics by the producers' racks. Raises ConfigError as `price_rows`, also for shares of more than 1."""
-    rows = _rows(settings.producers, "price.producers", _PRODUCER, _producer) if settings.producers else ()
+    rows = csv_rows(settings.producers, "price.producers", _PRODUCER, _producer) if settings.producers else ()
     shares: dict[str, float] = {}
     for row in rows:
         shares[row.topic] = shares.get(row.topic, 0.0) + row.share
@@ -43,24 +40,6 @@ def producer_rows(settings: PriceSettings) -> tuple[ProducerRow, ...]:
                 why="the shares of a topic add up to 1 at most; the rest counts as unknown",
             )
     return rows
-
-
-def _rows(file: str, setting: str, names: tuple[str, ...], read: Callable[[Mapping[str, str]], T]) -> tuple[T, ...]:
-    try:
-        text = read_plain(file, _MOST_BYTES).decode("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}, which {setting} names, cannot be read", why=reason(error)) from error
-    lines = csv.DictReader(text.splitlines())
-    missing = [name for name in names if name not in (lines.fieldnames or ())]
-    if missing:
-        raise ConfigError(f"{file} has no column {missing[0]}", why=f"its first line names {', '.join(names)}")
-    found: list[T] = []
-    for row in lines:
-        try:
-            found.append(read({name: (row[name] or "").strip() for name in names}))
-        except ValueError as error:
-            raise ConfigError(f"{file}, line {lines.line_num}, is invalid", why=str(error)) from error
-    return tuple(found)
 
 
 def _price(row: Mapping[str, str]) -> PriceRow:

@@ -91,7 +91,14 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         f"rackwise spark ingest {_AT} --tables /data/rackwise --once --weights",
     ),
     "spark refresh": ("rackwise spark refresh --tables /data/rackwise --day 2026-11-02",),
-    "spark report": ("rackwise spark report --tables /data/rackwise --out report --from 2026-11-01 --to 2026-12-01",),
+    "spark report": (
+        "rackwise spark report --tables /data/rackwise --out report --from 2026-11-01 --to 2026-12-01",
+        "rackwise spark report --tables /data/rackwise --out report --bill transfer.csv -o html,focus",
+    ),
+    "spark sql": (
+        "rackwise spark sql --tables /data/rackwise",
+        "rackwise spark sql --tables s3a://bucket/rackwise --schema main.rackwise",
+    ),
     "spark backtest": (
         "rackwise spark backtest --tables /data/rackwise --strategies as-recorded,no-action,execute",
         "rackwise spark backtest --tables /data/rackwise --change bold:min_gain_share=0.01 --strategies execute,bold",
@@ -187,6 +194,7 @@ SHORT: Final[Mapping[str, str]] = {
     "spark ingest": "Read rackwise's topics into tables.",
     "spark refresh": "Work out silver and gold again from bronze.",
     "spark report": "Write a report that begins with what to do first.",
+    "spark sql": "Print the SQL that registers the tables, with views.",
     "spark backtest": "Recorded history under other settings, ranked.",
     "spark fleet": "Plan every group of every cluster exactly.",
     "spark weights": "Write changed weights to the weights topic.",

@@ -18,6 +18,7 @@ from agent.values.number_format import counted
 from config.foreign_text import shortened
 from config.secrets import hidden
 from pipeline import options
+from pipeline.owner_rules import owner_rules
 from pipeline.session import small_batches
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class _Task(NamedTuple):
 
 
 def _live(job: SparkCommand, *, weights: bool) -> LiveRefresh:
+    from pipeline.jobs.owners import write_owners
     from pipeline.jobs.refresh import refresh_settings
     from pipeline.jobs.weights import publish_weights
     from pipeline.stream.live import LiveRefresh
@@ -95,6 +97,7 @@ def _live(job: SparkCommand, *, weights: bool) -> LiveRefresh:
     def publish() -> str:
         return publish_weights(job.tables, job.settings, now_ms=time.time_ns() // 1_000_000).sentence
 
+    write_owners(job.tables, owner_rules(job.settings.spark.owners))
     return LiveRefresh(
         job.tables,
         refresh_settings(job.settings),

@@ -8,6 +8,7 @@ import typer
 
 from agent.values.number_format import counted
 from pipeline import options
+from pipeline.owner_rules import owner_rules
 from pipeline.session import short_job
 
 
@@ -27,13 +28,16 @@ def refresh(
 ) -> None:
     """Work out silver and gold again from bronze.
 
-    Ingest does so for what comes in; this is for after a change of prices, or of rackwise itself.
+    Ingest does so for what comes in; this is for after a change of prices or owners, or of rackwise itself.
     """
     loaded = options.settings(master=master, conf=conf, tables=root, format=table_format, config=config, assign=assign)
+    owners = owner_rules(loaded.settings.spark.owners)
     with options.job("refresh", loaded, short_job(loaded.settings.spark.master)) as job:
+        from pipeline.jobs.owners import write_owners
         from pipeline.jobs.refresh import kept_looks, looks_of_days, refresh_settings
         from pipeline.jobs.refresh import refresh as run
 
+        write_owners(job.tables, owners)
         looks = looks_of_days(job.tables, tuple(day)) if day else kept_looks(job.tables)
         done = run(job.tables, looks, settings=refresh_settings(loaded.settings), on_progress=options.say)
     for message in done.messages:

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agent.errors import BadInput
+from pipeline.jobs.owners import owners_in_force
+from pipeline.owner_rules import OwnerRule
 from pipeline.report.collect import collect
 from pipeline.report.compose import compose
 from pipeline.report.csvs import to_csvs
@@ -31,16 +33,26 @@ class WrittenReport(NamedTuple):
 
 
 def write_report(
-    tables: TableStore, period: ReportPeriod, folder: Path, formats: tuple[str, ...] = FORMATS
+    tables: TableStore,
+    period: ReportPeriod,
+    folder: Path,
+    formats: tuple[str, ...] = FORMATS,
+    *,
+    owners: tuple[OwnerRule, ...] = (),
+    bill: tuple[tuple[str, float], ...] = (),
 ) -> WrittenReport:
-    """Writes the report in these formats. Raises BadInput where there is nothing to report on or no place to write."""
+    """Writes the report in these formats. Raises BadInput where there is nothing to report on or no place to write.
+
+    ``owners`` empty: those of the table gold.owners. ``bill`` is `bill_lines.bill_by_day`.
+    """
     if not any(tables.exists(table) for table in GOLD):
         raise BadInput(
             f"{tables.root} has no gold table",
             why="no refresh has written it yet, or the tables are in another root or format",
             todo="Run `rackwise spark refresh` first, or give --tables and --format.",
         )
-    report = compose(collect(tables, period))
+    facts = collect(tables, period, owners_in_force(tables, owners))
+    report = compose(facts._replace(bill=bill))
     return WrittenReport(report.first, _write(folder, texts_of(report, formats)))
 
 

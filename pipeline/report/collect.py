@@ -1,7 +1,7 @@
 """Figures of a report: the gold tables, summed by Spark and collected.
 
-Gold alone makes the figures. One table of silver and one of bronze are counted as well, for what is missing from them:
-looks that did not arrive whole, and records that could not be read.
+Gold alone makes the figures. Of silver and bronze come the words beside them (findings, and the settings that proposals
+name), and counts of what is missing: looks that did not arrive whole, and records that could not be read.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from typing import Any, NamedTuple, TypeVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.report import balance, facts, summaries
+from pipeline.owner_rules import OwnerRule
+from pipeline.report import balance, facts, summaries, topic_sums
 from pipeline.report.facts import UnusableInput
 from pipeline.report.period import ReportPeriod, of_clusters, touching, within
+from pipeline.report.weeks import week_windows, widened
 from pipeline.schemas import bronze, gold, silver
 from pipeline.schemas.table import TableSpec
 from pipeline.tables import TableStore
@@ -28,8 +30,8 @@ DEAREST = 12
 LEAST_LOCAL = 40
 """Groups whose locality is shown."""
 _AT_A_TIME = 3
-_MAY_LACK = {bronze.QUARANTINE.name}
-"""Tables that are there only when something went wrong."""
+_MAY_LACK = {bronze.QUARANTINE.name, bronze.PROPOSALS.name, silver.FINDINGS.name}
+"""Tables that are there only when something went wrong, or whose words a report can do without."""
 _Row = TypeVar("_Row", bound=NamedTuple)
 _AddUp = Callable[[DataFrame], DataFrame]
 
@@ -41,9 +43,9 @@ class _Counted(NamedTuple):
     number: int
 
 
-def collect(tables: TableStore, period: ReportPeriod) -> facts.ReportFacts:
+def collect(tables: TableStore, period: ReportPeriod, owners: tuple[OwnerRule, ...] = ()) -> facts.ReportFacts:
     """The facts of a report of the period."""
-    return _Collecting(tables, period).facts()
+    return _Collecting(tables, period).facts()._replace(owners=owners)
 
 
 class _Collecting:
@@ -58,19 +60,28 @@ class _Collecting:
     def facts(self) -> facts.ReportFacts:
         """Some questions at a time, as none of them keeps a core busy by itself."""
         period = self._period
+        coverage = self._rows(
+            "coverage",
+            facts.LookCoverage,
+            gold.PARTITION_TRAFFIC,
+            lambda rows: summaries.coverage(_chosen(rows, period, ("hour_ms",))),
+        )
+        windows = week_windows(coverage)
+        wider = widened(period, windows)
+        by_topic = partial(topic_sums.topic_costs, period=period, windows=windows)
+        by_week = partial(topic_sums.week_coverage, windows=windows)
         dearest, least_local = partial(summaries.costs, most=DEAREST), partial(summaries.near, most=LEAST_LOCAL)
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
 
             def ask(
-                title: str, kind: type[_Row], table: TableSpec, add_up: _AddUp, *times: str
+                title: str, kind: type[_Row], table: TableSpec, add_up: _AddUp, *times: str, of: ReportPeriod = period
             ) -> Future[tuple[_Row, ...]]:
-                return pool.submit(self._rows, title, kind, table, lambda rows: add_up(_chosen(rows, period, times)))
+                return pool.submit(self._rows, title, kind, table, lambda rows: add_up(_chosen(rows, of, times)))
 
             futures: dict[str, Future[tuple[Any, ...]]] = {
                 "costs": ask("cost", facts.DailyCost, gold.LEDGER, dearest, "hour_ms"),
                 "pairs": ask("ledger", facts.RackPairBytes, gold.LEDGER, summaries.pairs, "hour_ms"),
                 "standing": ask("standing", facts.OpenProposal, gold.OUTCOMES, self._open, "created_ms", "done_ms"),
-                "coverage": ask("coverage", facts.LookCoverage, gold.PARTITION_TRAFFIC, summaries.coverage, "hour_ms"),
                 "balance": ask("conservation", balance.LedgerBalance, gold.CONSERVATION, balance.balances, "hour_ms"),
                 "near": ask("locality", facts.ReaderLocality, gold.LOCALITY, least_local, "hour_ms"),
                 "warmups": ask("warm-ups", facts.WarmupTimes, gold.WARMUPS, summaries.warmups, "began_ms", "last_ms"),
@@ -81,12 +92,18 @@ class _Collecting:
                 "drifts": ask("drift", facts.RackDrift, gold.RACK_DRIFT, summaries.drifts, "began_ms", "ended_ms"),
                 "outcomes": ask("outcomes", facts.MeasuredOutcome, gold.OUTCOMES, summaries.outcomes, "applied_ms"),
                 "errors": ask("errors", facts.PredictionErrors, gold.OUTCOMES, summaries.errors, "applied_ms"),
+                "texts": ask("texts", facts.ProposalText, bronze.PROPOSALS, self._texts),
+                "findings": ask("findings", facts.OpenFinding, silver.FINDINGS, self._findings),
+                "topics": ask("avoidable", facts.TopicCost, gold.LEDGER, by_topic, "hour_ms", of=wider),
+                "days": ask("days", facts.DayCoverage, gold.PARTITION_TRAFFIC, topic_sums.day_coverage, "hour_ms"),
+                "weeks": ask("weeks", facts.WeekCoverage, gold.PARTITION_TRAFFIC, by_week, "hour_ms", of=wider),
             }
             looked = ask("looks", _Counted, silver.LOOKS, summaries.looked, "taken_ms")
             unread = pool.submit(self._rows, "quarantine", _Counted, bronze.QUARANTINE, self._quarantined)
         return facts.ReportFacts(
             from_ms=period.from_ms,
             to_ms=period.to_ms,
+            coverage=coverage,
             **{name: rows.result() for name, rows in futures.items()},
             problems=(*_problems("look", looked.result()), *_problems("record", unread.result())),
             looks=None
@@ -98,6 +115,13 @@ class _Collecting:
 
     def _open(self, proposals: DataFrame) -> DataFrame:
         return summaries.standing(proposals, within(self._tables.read(gold.LEDGER), self._period, "hour_ms"))
+
+    def _texts(self, proposals: DataFrame) -> DataFrame:
+        return topic_sums.proposal_texts(proposals, of_clusters(self._tables.read(gold.OUTCOMES), self._period))
+
+    def _findings(self, findings: DataFrame) -> DataFrame:
+        looks = within(self._tables.read(silver.LOOKS), self._period, "taken_ms")
+        return topic_sums.newest_findings(findings, looks)
 
     def _quarantined(self, records: DataFrame) -> DataFrame:
         """The cluster of such a record is unknown, so the clusters do not choose."""

@@ -8,12 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agent.values.number_format import counted, few
+from pipeline.owner_rules import OwnerBook
 from pipeline.report import words
+from pipeline.report.avoidable import avoidable_cost
 from pipeline.report.balance import balance_notes
 from pipeline.report.document import ReportDocument
 from pipeline.report.facts import LookCoverage, ReportFacts, UnusableInput
-from pipeline.report.first import first_line, price_applied
+from pipeline.report.first import first_line
+from pipeline.report.pace import HOUR, price_applied
 from pipeline.report.period import minute_of
+from pipeline.report.sections_avoidable import avoidable_section, figures, finding_section, owner_section
+from pipeline.report.sections_bill import bill_section
 from pipeline.report.sections_cost import cost_section, ledger_section, locality_section
 from pipeline.report.sections_proposals import error_section, open_section, outcome_section
 from pipeline.report.sections_work import drift_section, rebalance_section, restore_section, warmup_section
@@ -35,11 +40,20 @@ _SECTIONS = (
 
 def compose(facts: ReportFacts) -> ReportDocument:
     """Everything in its place; equal facts give an equal report."""
+    cost, owners = avoidable_cost(facts), OwnerBook(facts.owners)
+    findings = finding_section(facts, cost)
     return ReportDocument(
         title="What crosses racks, what it costs, and what to do",
-        first=first_line(facts),
+        first=first_line(facts, cost),
         about=about(facts),
-        sections=tuple(section(facts) for section in _SECTIONS),
+        figures=figures(facts, cost),
+        sections=(
+            avoidable_section(facts, cost),
+            *([findings] if findings.grid.rows else []),
+            *([owner_section(facts, owners)] if owners else []),
+            *([bill_section(facts)] if facts.bill else []),
+            *(section(facts) for section in _SECTIONS),
+        ),
         notes=notes(facts),
     )
 
@@ -69,10 +83,12 @@ def about(facts: ReportFacts) -> str:
     first = min(row.first_ms for row in facts.coverage)
     last = max(row.last_ms for row in facts.coverage) + HOUR_MS
     clusters = ", ".join(words.short(row.cluster) for row in facts.coverage)
+    number = counted(len(facts.coverage), "cluster")
+    over = f", summed over {number}" if len(facts.coverage) > 1 else f"; {number}"
     return (
-        f"Hours from {minute_of(first)} to {minute_of(last)} UTC, of which looks cover "
-        f"{words.duration(facts.seconds)}; {counted(len(facts.coverage), 'cluster')}: {clusters}. "
-        "Amounts per hour and day are those of the time that is booked, at that pace."
+        f"Hours from {minute_of(first)} to {minute_of(last)} UTC; looks cover {facts.covered_s / HOUR:,.1f} of "
+        f"{facts.span_s / HOUR:,.1f} h{over}: {clusters}. "
+        "Amounts per hour, day and month are those of the time that is booked, at that pace; a month has 30 days."
     )
 
 
@@ -97,6 +113,12 @@ def _gaps(facts: ReportFacts) -> Iterator[str]:
             )
     if not any(missing or row.thin_hours for row, missing in found):
         yield "No gaps: every hour between the first look and the last is covered by nine tenths or more."
+    for row in facts.coverage:
+        if row.twice_s:
+            yield (
+                f"Cluster {words.short(row.cluster)}: looks cover {words.duration(row.twice_s)} more than their hours "
+                "have, because a clock was set back; what crossed racks in that time counts, at its pace."
+            )
 
 
 def _filled(row: LookCoverage) -> str:

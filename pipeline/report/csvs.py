@@ -13,7 +13,8 @@ from pipeline.report.document import Cell, ColumnHead, ReportDocument, ReportGri
 def to_csvs(report: ReportDocument) -> dict[str, str]:
     """File name -> text, one for each section and one for the first line and the notes."""
     files = {f"{section.name}.csv": to_csv(section.grid) for section in report.sections}
-    rows = [("first", report.first), ("about", report.about), *(("note", note) for note in report.notes)]
+    figures = [(figure.title, f"{figure.text} ({figure.about})") for figure in report.figures]
+    rows = [("first", report.first), *figures, ("about", report.about), *(("note", note) for note in report.notes)]
     return {"summary.csv": _text([("what", "sentence"), *rows]), **files}
 
 

@@ -33,6 +33,12 @@ class ColumnHead(NamedTuple):
     unit: ValueUnit = ValueUnit.TEXT
     sign: bool = False
     """Whether its values are changes, which are written with their sign."""
+    names: str = ""
+    """What its values name: rows of the page can be reached by these names (`links` of another column)."""
+    links: str = ""
+    """``names`` of the column to whose rows its values, separated by commas, lead."""
+    is_code: bool = False
+    """Whether its values are commands or lines of a configuration."""
 
     @property
     def numeric(self) -> bool:
@@ -96,6 +102,15 @@ class ScatterPlot(NamedTuple):
 Plot = BarPlot | HeatMap | RangePlot | ScatterPlot
 
 
+class HeadlineFigure(NamedTuple):
+    """A figure that is read before everything else."""
+
+    title: str
+    text: str
+    about: str = ""
+    """What it means, or why it is unknown."""
+
+
 class ReportSection(NamedTuple):
     """One question of a report."""
 
@@ -110,6 +125,8 @@ class ReportSection(NamedTuple):
     alternative_text: str = ""
     """Text alternative of the plot."""
     notes: tuple[str, ...] = ()
+    as_cards: bool = False
+    """Whether a narrow screen shows each row as a card."""
 
 
 class ReportDocument(NamedTuple):
@@ -120,15 +137,20 @@ class ReportDocument(NamedTuple):
     """What to do first, with its figure."""
     about: str
     """Period, clusters, and how much of it is covered."""
+    figures: tuple[HeadlineFigure, ...]
     sections: tuple[ReportSection, ...]
     notes: tuple[str, ...]
     """What is missing from the figures, or that nothing is."""
 
 
-def beyond(section: ReportSection, most: int) -> tuple[str, ...]:
-    """Where the rows are that a form of the report has no room for; nothing when it shows all of them."""
+SHOWN = 10
+"""Rows of a table that are seen at once; the rest is folded."""
+
+
+def beyond(section: ReportSection, most: int = SHOWN) -> str:
+    """Where the rows are that a form of the report has no room for; empty when it shows all of them."""
     more = len(section.grid.rows) - most
-    return (f"{counted(more, 'more row')} in {section.name}.csv.",) if more > 0 else ()
+    return f"{counted(more, 'more row')} in {section.name}.csv" if more > 0 else ""
 
 
 def grid_of(columns: Columns[Row], rows: Sequence[Row], drop: Callable[[ColumnHead], bool]) -> ReportGrid:

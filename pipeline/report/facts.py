@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pipeline.owner_rules import OwnerRule
 from pipeline.report.balance import LedgerBalance
+
+LASTING_PATHS = ("produce", "replicate", "consume")
+"""Paths that cost as long as nothing is changed. What other ones copy is paid once, and is never avoidable."""
 
 
 class DailyCost(NamedTuple):
@@ -50,6 +54,49 @@ class RackPairBytes(NamedTuple):
     """Part of bytes that crossed racks, and of which it is unknown whether a placement avoids it."""
 
 
+class TopicCost(NamedTuple):
+    """What one reader group of one topic, or another path of one topic, sent across racks over the whole period."""
+
+    cluster: str
+    path: str
+    group: str
+    """Empty for the paths that no group is the cause of."""
+    topic: str
+    cross_bytes: float
+    usd: float | None
+    """None where the price of all of it is unknown."""
+    avoidable_bytes: float
+    """Part of cross_bytes that another placement or setting avoids."""
+    avoidable_usd: float | None
+    unpriced_bytes: float
+    """Part of avoidable_bytes whose pair of racks has no price."""
+    unsure_bytes: float
+    """Part of cross_bytes of which it is unknown whether it can be avoided."""
+    recent_usd: float | None
+    """Avoidable, in the latest days (`weeks.WeekWindows`); None where a price is unknown."""
+    before_usd: float | None
+    """The same a week before."""
+
+
+class WeekCoverage(NamedTuple):
+    """Seconds that looks cover in the latest days, and in the same days a week before."""
+
+    cluster: str
+    recent_s: float
+    before_s: float
+
+
+class DayCoverage(NamedTuple):
+    """How much of a day looks cover."""
+
+    cluster: str
+    day: str
+    hours: int
+    """Hours with looks."""
+    seconds: float
+    """Never more than these hours have."""
+
+
 class LookCoverage(NamedTuple):
     """How much of the period looks cover."""
 
@@ -66,6 +113,13 @@ class LookCoverage(NamedTuple):
     """Hours in between of which less than nine tenths are covered."""
     gap_seconds: float = 0.0
     """Seconds of gaps that are booked by the offsets on both sides."""
+    twice_s: float = 0.0
+    """Part of ``seconds`` beyond what its hours have: an hour is run through twice where a clock is set back."""
+
+    @property
+    def span_s(self) -> float:
+        """Seconds from the first hour's begin to the last one's end."""
+        return (self.last_ms - self.first_ms) / 1000.0 + 3_600.0
 
 
 class ReaderLocality(NamedTuple):
@@ -202,6 +256,29 @@ class OpenProposal(NamedTuple):
     """Part of cross_bytes of which it is unknown whether a placement avoids it."""
 
 
+class ProposalText(NamedTuple):
+    """What the document of an open proposal says besides its figures."""
+
+    cluster: str
+    proposal: str
+    line: str | None
+    """The setting of an advice, as it is written into a configuration; may have several lines."""
+    findings: tuple[str, ...]
+    """Ids of the findings that it answers."""
+
+
+class OpenFinding(NamedTuple):
+    """A finding of a cluster's newest look."""
+
+    cluster: str
+    id: str
+    reason: str
+    severity: str | None
+    subject: str | None
+    sentence: str | None
+    since_ms: int | None
+
+
 class UnusableInput(NamedTuple):
     """Something that was counted and is missing from the figures."""
 
@@ -235,6 +312,15 @@ class ReportFacts(NamedTuple):
     """Title of a section -> rows that were left out because there were too many, sections with any."""
     absent: tuple[str, ...]
     """Tables that do not exist yet, sorted."""
+    topics: tuple[TopicCost, ...] = ()
+    """The dearest first by what is avoidable; also those that crossed racks in the week before alone."""
+    weeks: tuple[WeekCoverage, ...] = ()
+    texts: tuple[ProposalText, ...] = ()
+    findings: tuple[OpenFinding, ...] = ()
+    owners: tuple[OwnerRule, ...] = ()
+    days: tuple[DayCoverage, ...] = ()
+    bill: tuple[tuple[str, float], ...] = ()
+    """UTC day -> dollars that a cloud's bill has for data transfer, where one is given."""
     balance: tuple[LedgerBalance, ...] = ()
     """The ledger beside counters, by cluster."""
 
@@ -245,6 +331,11 @@ class ReportFacts(NamedTuple):
         return len({*clusters, *(row.cluster for row in self.pairs)}) > 1
 
     @property
-    def seconds(self) -> float:
-        """Seconds that looks cover, over all clusters."""
-        return sum(row.seconds for row in self.coverage)
+    def covered_s(self) -> float:
+        """Seconds that looks cover, over all clusters; never more than `span_s`."""
+        return sum(row.seconds - row.twice_s for row in self.coverage)
+
+    @property
+    def span_s(self) -> float:
+        """Seconds of the hours from each cluster's first look to its last, over all clusters."""
+        return sum(row.span_s for row in self.coverage)

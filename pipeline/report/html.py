@@ -5,46 +5,39 @@ It is well-formed XML too, so that a strict parser can judge it. Names are forei
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from itertools import repeat
 from xml.sax.saxutils import escape
 
 from config.foreign_text import harmless
-from pipeline.report.document import Cell, ColumnHead, Plot, ReportDocument, ReportGrid, ReportSection, beyond
+from pipeline.report.document import (
+    SHOWN,
+    Cell,
+    ColumnHead,
+    HeadlineFigure,
+    Plot,
+    ReportDocument,
+    ReportSection,
+    beyond,
+)
 from pipeline.report.plots import to_svg
-from pipeline.report.words import written
+from pipeline.report.style import STYLE
+from pipeline.report.words import shown, written
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1b1b1b; --page: #ffffff; --soft: #5b5b5b; --line: #d6d6d6; --band: #f4f6f8; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #ececec; --page: #16181b; --soft: #b0b0b0; --line: #3a3d42; --band: #1f2226; }
-}
-body { margin: 0 auto; max-width: 1180px; padding: 1.2rem; font: 15px/1.45 system-ui, sans-serif;
-  color: var(--ink); background: var(--page); }
-.first { font-size: 1.35rem; font-weight: 600; border-left: 6px solid #0072B2; padding: .6rem 1rem; margin: 0 0 1rem;
-  background: var(--band); }
-h1 { font-size: 1.25rem; } h2 { font-size: 1.1rem; margin-top: 2.2rem; }
-.about, nav, figcaption, .more { color: var(--soft); font-size: .9rem; }
-nav a { margin-right: 1rem; white-space: nowrap; }
-a { color: inherit; }
-.table { overflow-x: auto; max-height: 34rem; overflow-y: auto; }
-table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
-th { position: sticky; top: 0; background: var(--band); }
-td { white-space: nowrap; }
-td.long { white-space: normal; min-width: 16rem; overflow-wrap: anywhere; }
-td.n, th.n { text-align: right; }
-td.unknown { color: var(--soft); font-style: italic; }
-figure { margin: .8rem 0; }
-figure svg { max-width: 100%; height: auto; background: #ffffff; border-radius: 4px; stroke-linejoin: round; }
-@media print { .table { max-height: none; } }
-"""
 _LONG = 36
 _MOST_ROWS = 1_000
 """Most rows of a table: browsers grow slow beyond that."""
+_NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
+"""What can be the name of a place in the page as it is; of other text it is a digest."""
+_Row = tuple[Cell, ...]
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def to_html(report: ReportDocument) -> str:
     """The whole page, ending with a newline."""
+    page = _Page(report)
     links = " ".join(f'<a href="#{section.name}">{_text(section.title)}</a>' for section in report.sections)
     return "\n".join(
         [
@@ -55,15 +48,18 @@ def to_html(report: ReportDocument) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}" />',
             '<meta name="viewport" content="width=device-width, initial-scale=1" />',
             f"<title>{_text(report.title)}</title>",
-            f"<style>{_STYLE}</style>",
+            f"<style>{STYLE}</style>",
             "</head>",
             "<body>",
             f'<p class="first">{_text(report.first)}</p>',
             "<main>",
             f"<h1>{_text(report.title)}</h1>",
+            '<dl class="figures">',
+            *map(_headline, report.figures),
+            "</dl>",
             f'<p class="about">{_text(report.about)}</p>',
             f'<nav aria-label="Sections">{links} <a href="#notes">What is missing</a></nav>',
-            *(line for section in report.sections for line in _section(section)),
+            *(line for section in report.sections for line in page.section(section)),
             '<section id="notes">',
             "<h2>What is missing from these figures</h2>",
             "<ul>",
@@ -78,16 +74,93 @@ def to_html(report: ReportDocument) -> str:
     )
 
 
-def _section(section: ReportSection) -> list[str]:
-    return [
-        f'<section id="{section.name}">',
-        f"<h2>{_text(section.title)}</h2>",
-        f"<p>{_text(section.lead)}</p>",
-        *(_figure(section, section.plot) if section.plot is not None else []),
-        *(_table(section.title, section.grid) if section.grid.rows else []),
-        *(f'<p class="more">{_text(note)}</p>' for note in (*beyond(section, _MOST_ROWS), *section.notes)),
-        "</section>",
-    ]
+class _Page:
+    """The sections of a page, and the places in it that links may lead to: each once."""
+
+    def __init__(self, report: ReportDocument) -> None:
+        self._places: set[str] = set()
+        self._taken: set[str] = set()
+        for section in report.sections:
+            named = [(at, head) for at, head in enumerate(section.grid.heads) if head.names]
+            rows = section.grid.rows[:_MOST_ROWS]
+            self._places |= {_place(head.names, row[at]) for at, head in named for row in rows} - {""}
+
+    def section(self, section: ReportSection) -> list[str]:
+        """A heading, the answer, the plot, ten rows, and the others folded."""
+        rows = section.grid.rows
+        more = beyond(section, _MOST_ROWS)
+        kind = ' class="cards"' if section.as_cards else ""
+        return [
+            f'<section id="{section.name}"{kind}>',
+            f"<h2>{_text(section.title)}</h2>",
+            f"<p>{_text(section.lead)}</p>",
+            *(_figure(section, section.plot) if section.plot is not None else []),
+            *(self._table(section, rows[:SHOWN]) if rows else []),
+            *(self._folded(section, rows[SHOWN:_MOST_ROWS]) if len(rows) > SHOWN else []),
+            *(f'<p class="more">{_text(note)}</p>' for note in (*([f"{more}."] if more else []), *section.notes)),
+            "</section>",
+        ]
+
+    def _folded(self, section: ReportSection, rows: Sequence[_Row]) -> list[str]:
+        return [
+            f"<details><summary>{_text(beyond(section))}</summary>",
+            *self._table(section, rows),
+            "</details>",
+        ]
+
+    def _table(self, section: ReportSection, rows: Sequence[_Row]) -> list[str]:
+        """Focusable, because what scrolls must be reachable without a mouse."""
+        heads = section.grid.heads
+        head_cells = "".join(f'<th scope="col"{_numeric(head)}>{_text(head.title)}</th>' for head in heads)
+        cells = (map(self._cell, repeat(section), heads, row) for row in rows)
+        return [
+            f'<div class="table" tabindex="0" role="region" aria-label="{_text(section.title)}"><table>',
+            "<thead><tr>",
+            head_cells,
+            "</tr></thead>",
+            "<tbody>",
+            *(f"<tr>{''.join(row)}</tr>" for row in cells),
+            "</tbody>",
+            "</table></div>",
+        ]
+
+    def _cell(self, section: ReportSection, head: ColumnHead, value: Cell) -> str:
+        text = written(head, value)
+        marks = {"n": head.numeric, "unknown": value is None, "long": len(text) > _LONG}
+        kinds = " ".join(kind for kind, is_so in marks.items() if is_so)
+        attributes = f' class="{kinds}"' if kinds else ""
+        if section.as_cards:
+            attributes += f' data-head="{_text(head.title)}"'
+        place = _place(head.names, value) if head.names else ""
+        if place and place not in self._taken:
+            self._taken.add(place)
+            attributes += f' id="{place}"'
+        return f"<td{attributes}>{self._content(head, value)}</td>"
+
+    def _content(self, head: ColumnHead, value: Cell) -> str:
+        text = written(head, value)
+        if head.is_code and text:
+            return f"<code>{_text(text)}</code>"
+        if head.links and isinstance(value, str):
+            return ", ".join(self._link(head.links, one) for one in value.split(", "))
+        return _text(text)
+
+    def _link(self, names: str, text: str) -> str:
+        place = _place(names, text)
+        label = _text(shown(text))
+        return f'<a href="#{place}">{label}</a>' if place in self._places else label
+
+
+def _place(names: str, value: Cell) -> str:
+    """The name of a row's place; empty for a value that names nothing."""
+    if not isinstance(value, str) or not value:
+        return ""
+    return f"{names}-{value if _NAME.fullmatch(value) else sha256(value.encode('utf-8', 'replace')).hexdigest()[:16]}"
+
+
+def _headline(figure: HeadlineFigure) -> str:
+    about = f"<dd class='about'>{_text(figure.about)}</dd>" if figure.about else ""
+    return f"<div><dt>{_text(figure.title)}</dt><dd>{_text(figure.text)}</dd>{about}</div>"
 
 
 def _figure(section: ReportSection, plot: Plot) -> list[str]:
@@ -96,30 +169,14 @@ def _figure(section: ReportSection, plot: Plot) -> list[str]:
     )
     return [
         "<figure>",
-        svg,
+        f'<div class="plot" tabindex="0" role="region" aria-label="{_text(section.title)}, plot">{svg}</div>',
         f"<figcaption>{_text(section.alternative_text)} The figures are in the table.</figcaption>",
         "</figure>",
     ]
 
 
-def _table(title: str, grid: ReportGrid) -> list[str]:
-    """Focusable, because what scrolls must be reachable without a mouse."""
-    numeric = [' class="n"' if head.numeric else "" for head in grid.heads]
-    heads = "".join(
-        f'<th scope="col"{kind}>{_text(head.title)}</th>' for head, kind in zip(grid.heads, numeric, strict=True)
-    )
-    lines = [f'<div class="table" tabindex="0" role="region" aria-label="{_text(title)}"><table>', "<thead><tr>"]
-    lines += [heads, "</tr></thead>", "<tbody>"]
-    for row in grid.rows[:_MOST_ROWS]:
-        lines.append(f"<tr>{''.join(map(_cell, grid.heads, row))}</tr>")
-    return [*lines, "</tbody>", "</table></div>"]
-
-
-def _cell(head: ColumnHead, value: Cell) -> str:
-    text = written(head, value)
-    marks = {"n": head.numeric, "unknown": value is None, "long": len(text) > _LONG}
-    kinds = " ".join(kind for kind, is_so in marks.items() if is_so)
-    return f'<td class="{kinds}">{_text(text)}</td>' if kinds else f"<td>{_text(text)}</td>"
+def _numeric(head: ColumnHead) -> str:
+    return ' class="n"' if head.numeric else ""
 
 
 def _text(text: str) -> str:

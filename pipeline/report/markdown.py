@@ -5,10 +5,18 @@ from __future__ import annotations
 import re
 
 from config.foreign_text import harmless
-from pipeline.report.document import ReportDocument, ReportGrid, ReportSection, beyond
+from pipeline.report.document import (
+    SHOWN,
+    Cell,
+    ColumnHead,
+    HeadlineFigure,
+    ReportDocument,
+    ReportGrid,
+    ReportSection,
+    beyond,
+)
 from pipeline.report.words import written
 
-_MOST_ROWS = 40
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&])")
 
 
@@ -18,6 +26,8 @@ def to_markdown(report: ReportDocument) -> str:
         f"**{escaped(report.first)}**",
         "",
         f"# {report.title}",
+        "",
+        *(f"- {escaped(_figure(figure))}" for figure in report.figures),
         "",
         escaped(report.about),
         *(line for section in report.sections for line in _section(section)),
@@ -42,7 +52,7 @@ def _section(section: ReportSection) -> list[str]:
         "",
         escaped(section.lead),
         *(["", *_grid(section.grid)] if section.grid.rows else []),
-        *(line for sentence in beyond(section, _MOST_ROWS) for line in ("", sentence)),
+        *(line for sentence in (_more(section), *section.notes) if sentence for line in ("", escaped(sentence))),
     ]
 
 
@@ -51,7 +61,25 @@ def _grid(grid: ReportGrid) -> list[str]:
         "| " + " | ".join(head.title for head in grid.heads) + " |",
         "|" + "|".join("---:" if head.numeric else "---" for head in grid.heads) + "|",
         *(
-            "| " + " | ".join(escaped(written(*cell)) for cell in zip(grid.heads, row, strict=True)) + " |"
-            for row in grid.rows[:_MOST_ROWS]
+            "| " + " | ".join(_cell(*cell) for cell in zip(grid.heads, row, strict=True)) + " |"
+            for row in grid.rows[:SHOWN]
         ),
     ]
+
+
+def _more(section: ReportSection) -> str:
+    more = beyond(section)
+    return f"{more}." if more else ""
+
+
+def _figure(figure: HeadlineFigure) -> str:
+    about = f" ({figure.about})" if figure.about else ""
+    return f"{figure.title}: {figure.text}{about}"
+
+
+def _cell(head: ColumnHead, value: Cell) -> str:
+    """A command in a span of code, unless it holds what would end the span or the cell."""
+    text = written(head, value)
+    if head.is_code and text and not set(text) & {"`", "|"}:
+        return f"`{harmless(text)}`"
+    return escaped(text)

@@ -101,7 +101,7 @@ def _bars(figure: Figure, plot: BarPlot) -> None:
         ends = [end + length for end, length in zip(ends, lengths, strict=True)]
     _mark_unknown(axes, plot, ends)
     if plot.upright:
-        axes.set_xticks(places, plot.bars, rotation=0 if len(places) < 9 else 60)
+        axes.set_xticks(places, plot.bars, rotation=0 if len(places) < 6 else 60)
         axes.set_xlim(-0.6, max(len(places), 5) - 0.4)
         _values(axes, plot.unit, plot.label, upright=True)
     else:

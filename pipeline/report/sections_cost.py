@@ -18,7 +18,7 @@ from pipeline.report.document import (
     grid_of,
 )
 from pipeline.report.facts import DailyCost, RackPairBytes, ReaderLocality, ReportFacts
-from pipeline.report.first import CoveredPace, price_applied
+from pipeline.report.pace import CoveredPace, price_applied
 from pipeline.report.summaries import CONSUME
 
 CLUSTER = ColumnHead("cluster")

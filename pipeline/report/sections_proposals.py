@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 from agent.values.number_format import counted
 from pipeline.report import words
+from pipeline.report.advice import todo
 from pipeline.report.document import ColumnHead, Columns, ReportSection, ScatterPlot, ValueUnit
 from pipeline.report.facts import MeasuredOutcome, OpenProposal, PredictionErrors, ReportFacts
-from pipeline.report.first import CoveredPace, by_worth, todo
+from pipeline.report.first import by_worth
+from pipeline.report.pace import CoveredPace
 from pipeline.report.period import minute_of
+from pipeline.report.sections_avoidable import PROPOSAL
 from pipeline.report.sections_cost import CLUSTER, grid
 
 
@@ -19,7 +22,7 @@ def open_section(facts: ReportFacts) -> ReportSection:
     columns: Columns[OpenProposal] = (
         (CLUSTER, lambda row: row.cluster),
         (ColumnHead("what to do"), todo),
-        (ColumnHead("proposal"), lambda row: row.proposal),
+        (ColumnHead("proposal", names=PROPOSAL), lambda row: row.proposal),
         (
             ColumnHead("predicted change of the bill", ValueUnit.USD_PER_DAY, sign=True),
             lambda row: None if row.gain_usd_per_day is None else -row.gain_usd_per_day,

@@ -80,7 +80,7 @@ def restore_section(facts: ReportFacts) -> ReportSection:
     if rated:
         slowest = rated[0]
         lead = (
-            f"{len(facts.restores)} stores were restoring; the slowest is subtopology {slowest.subtopology} "
+            f"{counted(len(facts.restores), 'restoring store')}; the slowest is subtopology {slowest.subtopology} "
             f"of {words.short(slowest.group)} with {words.number(slowest.median, 'records/s')} in the median."
         )
     return ReportSection(

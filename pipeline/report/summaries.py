@@ -10,6 +10,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from agent.values.rates import BYTES_PER_GB
+from pipeline.report.exact_sums import total as _total
+from pipeline.report.exact_sums import total_sum as _sum
 from pipeline.report.facts import (
     DailyCost,
     LookCoverage,
@@ -59,6 +61,7 @@ def coverage(traffic: DataFrame) -> DataFrame:
             _sum(F.col("seconds")).alias("seconds"),
             F.count_if(inner & (F.col("seconds") > 0) & (F.col("seconds") < _THIN * HOUR_S)).alias("thin_hours"),
             _sum(F.col("gap_seconds")).alias("gap_seconds"),
+            _sum(F.greatest(F.col("seconds") - HOUR_S, F.lit(0.0))).alias("twice_s"),
         )
         .select(*LookCoverage._fields)
         .orderBy("cluster")
@@ -290,15 +293,6 @@ def _undecided() -> Column:
 
 def _zone(name: str) -> Column:
     return F.col("zone") == name
-
-
-def _total(which: Column, what: Column) -> Column:
-    """The sum over the rows that it is about: 0 when there are none, null when all of them are unknown."""
-    return F.coalesce(_sum(F.when(which, what)), F.when(F.count_if(which) == 0, F.lit(0.0)))
-
-
-def _sum(what: Column) -> Column:
-    return F.sum(what.cast("decimal(28,9)")).cast("double")
 
 
 def _share(part: Column, whole: Column) -> Column:

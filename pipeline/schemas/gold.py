@@ -256,3 +256,20 @@ GOLD = (
     LOCALITY,
     OUTCOMES,
 )
+
+OWNERS = TableSpec(
+    "gold.owners",
+    "Owners of topics and groups: the rules of the file that spark.owners names.",
+    columns(
+        column("rank", INT, "Place of the rule in the file; the first that fits counts.", required=True),
+        column("kind", STRING, "topic or group.", required=True),
+        column("pattern", STRING, "Pattern of the name, as the file has it.", required=True),
+        column("matches", STRING, "The pattern as a regular expression (RLIKE) of the whole name.", required=True),
+        column("team", STRING, "Team that owns it.", required=True),
+        column("cost_centre", STRING, "Its cost centre; null where the file has none."),
+    ),
+    ("rank",),
+)
+
+DIMENSIONS = (OWNERS,)
+"""What settings give, and no topic."""

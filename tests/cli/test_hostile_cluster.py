@@ -144,7 +144,7 @@ CASES = [
     Case("assign", lambda world: (str(world.folder / "bad.json"), "--check"), NO_FORMS, BAD),
     Case("spark backtest", lambda _world: ("--list",), NO_FORMS),
     *(Case(f"spark {name}", spark(name), NO_FORMS, BAD)
-      for name in ("ingest", "status", "refresh", "report", "backtest", "fleet", "weights")),
+      for name in ("ingest", "status", "refresh", "report", "sql", "backtest", "fleet", "weights")),
     Case("run", lambda world: ("--set", f"mode={world.name(LINE)}"), NO_FORMS, BAD),
     Case("demo", lambda world: ("--seconds", world.name(LINE)), NO_FORMS, BAD),
 ]  # fmt: skip

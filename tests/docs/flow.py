@@ -17,6 +17,7 @@ PIPELINE = (
     "pipeline/jobs",
     "pipeline/commands",
     "pipeline/report",
+    "pipeline/sql",
     "pipeline/backtest",
     "pipeline/fleet",
 )

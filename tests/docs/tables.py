@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import types as t
 
 from pipeline.schemas.bronze import BRONZE
-from pipeline.schemas.gold import GOLD
+from pipeline.schemas.gold import DIMENSIONS, GOLD
 from pipeline.schemas.silver import SILVER
 from pipeline.schemas.table import TableSpec
 from tests.docs.flow import ROOT
@@ -15,7 +15,7 @@ BEGIN, END = "<!-- tables -->", "<!-- end of tables -->"
 LAYERS = (
     ("Bronze", "Every record as it came, once.", BRONZE),
     ("Silver", "What each look showed, decoded and modelled by the agent's own stages.", SILVER),
-    ("Gold", "Hours, histories and lessons, for people and for the agent.", GOLD),
+    ("Gold", "Hours, histories and lessons, for people and for the agent.", (*GOLD, *DIMENSIONS)),
 )
 
 

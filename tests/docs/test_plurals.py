@@ -36,15 +36,16 @@ FINE = frozenset(
         "pipeline.backtest.strategy_replay: strategy {} reads looks otherwise, so it needs whole ones",
         "pipeline.backtest.slices: look {} of cluster {} names {}, which was never written",
         "pipeline.commands.report: --output {} names {}",
-        "pipeline.price_files: {}, which {} names, cannot be read",
-        "pipeline.report.first: what group {} reads",
+        "pipeline.csv_files: {}, which {} names, cannot be read",
+        "pipeline.report.first: what {} reads",
+        "pipeline.report.focus: group {} reads topic {}",
         (
             "agent.record.own_topics: {}, so {} {} fewer replicas than topics.replication_factor, and rackwise adds "
             "none later: reassign the partitions and raise min.insync.replicas after the outage"
         ),
         # a name
         "agent.cli.examples: rackwise plan {} --reassignment-json moves.json --rollback-json back.json",
-        "pipeline.report.first: Give {} leaders in the racks of its readers",
+        "pipeline.report.advice: Give {} leaders in the racks of its readers",
         # a figure with its unit, or a range
         "agent.act.journal.kafka_journal: another client wrote {} at offsets {} to {}",
         "agent.predict.broker_groups: it does not converge within {} rebalances",

@@ -87,7 +87,12 @@ ROWS: Mapping[Command, Row] = {
     ("spark", "ingest"): Row(("--once", *MASTER), reads=SETTINGS),
     ("spark", "status"): Row(MASTER, reads={"config": SETTINGS["config"]}),
     ("spark", "refresh"): Row(MASTER, reads={"config": SETTINGS["config"]}),
-    ("spark", "report"): Row(("--out", "report", *MASTER), reads={"config": SETTINGS["config"]}, writes=("out",)),
+    ("spark", "report"): Row(
+        ("--out", "report", *MASTER),
+        reads={"config": SETTINGS["config"], "bill": ("--bill", "FILE")},
+        writes=("out",),
+    ),
+    ("spark", "sql"): Row(MASTER, reads={"config": SETTINGS["config"]}),
     ("spark", "backtest"): Row(
         MASTER,
         reads={"config": SETTINGS["config"], "described": ("--described", "FILE")},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -281,6 +282,44 @@ def world() -> dict[TableSpec, list[dict[str, Any]]]:
             {"cluster": C, "look": f"l-{n}", "taken_ms": BEGIN_MS + n * HOUR_MS, "complete": n < 3, "problem": problem}
             | {"full": n != 4 if n != 3 else None}
             for n, problem in enumerate((None, None, None, "2 of 9 events are missing", None))
+        ],
+        silver.FINDINGS: [
+            {"cluster": C, "look": "l-2", "taken_ms": BEGIN_MS + 2 * HOUR_MS, "severity": "warning", **finding}
+            for finding in (
+                {
+                    "id": "f-1111",
+                    "reason": "member without rack",
+                    "subject": "group/billing",
+                    "sentence": "2 members of billing send no client.rack",
+                    "since_ms": BEGIN_MS,
+                },
+                {
+                    "id": "f-2222",
+                    "reason": "assignment worse than the optimum",
+                    "subject": "group/archive",
+                    "sentence": "archive reads 1 of 4 partitions within its rack, and could read 4",
+                    "since_ms": BEGIN_MS,
+                },
+                {"id": "f-3333", "reason": "broker absent", "subject": "broker/7", "sentence": "broker 7 is absent"},
+            )
+        ],
+        bronze.PROPOSALS: [
+            {
+                "topic": "rackwise.proposals",
+                "partition": 0,
+                "offset": offset,
+                "cluster": C,
+                "type": "rackwise.proposal.created.v1",
+                "time_ms": BEGIN_MS + offset,
+                "data": json.dumps({"id": proposal, **said}),
+            }
+            for offset, (proposal, said) in enumerate(
+                (
+                    ("p-111111111111", {"line": "client.rack=b", "findings": []}),
+                    ("p-111111111111", {"line": "client.rack=a", "findings": ["f-1111", "f-gone"]}),
+                    ("p-444444444444", {"line": "client.rack=void", "findings": ["f-1111"]}),
+                )
+            )
         ],
         bronze.QUARANTINE: [
             {

@@ -9,7 +9,6 @@ import re
 import shutil
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -19,12 +18,14 @@ from pyspark.testing import assertDataFrameEqual
 
 from agent.errors import BadInput
 from pipeline.jobs.report import FORMATS, texts_of, write_report
-from pipeline.report import summaries
+from pipeline.report import summaries, topic_sums
+from pipeline.report.avoidable import avoidable_cost
 from pipeline.report.collect import collect
 from pipeline.report.compose import compose
 from pipeline.report.facts import ReportFacts
 from pipeline.report.html import to_html
 from pipeline.report.period import ReportPeriod
+from pipeline.report.weeks import WeekWindows
 from pipeline.schemas import gold
 from pipeline.schemas.table import TableSpec
 from pipeline.tables import TableStore
@@ -103,10 +104,78 @@ def test_hours_that_looks_cover_are_counted_and_thin_ones_in_between_told(spark:
     )
     found = summaries.coverage(traffic)
     last = BEGIN_MS + 3 * HOUR_MS
-    none = [("gaps", BEGIN_MS, BEGIN_MS, 0, 0.0, 0, 3_600.0)]
+    none = [("gaps", BEGIN_MS, BEGIN_MS, 0, 0.0, 0, 3_600.0, 0.0)]
     assertDataFrameEqual(
-        found, expected(spark, tuple_of, found.schema, (C, BEGIN_MS, last, 4, 6300.0, 1, 1_800.0), *none)
+        found, expected(spark, tuple_of, found.schema, (C, BEGIN_MS, last, 4, 6300.0, 1, 1_800.0, 0.0), *none)
     )
+
+
+def test_what_an_hour_has_more_than_an_hour_is_counted_apart(spark: SparkSession):
+    """An instance runs through an hour twice where its clock is set back."""
+    traffic = rows(
+        spark,
+        gold.PARTITION_TRAFFIC,
+        *(
+            {"cluster": C, "hour_ms": BEGIN_MS + hour * HOUR_MS, "topic": "t", "partition": 0, "seconds": seconds}
+            for hour, seconds in enumerate((3000.0, 5400.0))
+        ),
+    )
+    (found,) = summaries.coverage(traffic).collect()
+    assert (found.seconds, found.twice_s) == (8400.0, 1800.0)
+
+
+WEEK = WeekWindows(BEGIN_MS, BEGIN_MS + 2 * DAY_MS)
+"""Two days, which are compared with those a week before."""
+
+
+def test_what_can_be_avoided_is_summed_by_group_and_topic_and_unknown_parts_apart(spark: SparkSession):
+    week = {"hour_ms": BEGIN_MS - 7 * DAY_MS}
+    ledger = rows(
+        spark,
+        gold.LEDGER,
+        ledger_row(group="g", bytes=3 * GB),
+        ledger_row(group="g", bytes=GB, usd=None, source_rack="x"),
+        ledger_row(group="g", bytes=9 * GB, zone="SAME_ZONE"),
+        ledger_row(group="g", bytes=9 * GB, zone="UNKNOWN"),
+        ledger_row(group="g", bytes=None),
+        ledger_row(group="g", bytes=5 * GB, **week),
+        ledger_row(group="gone", bytes=GB, **week),
+        ledger_row(group="older", bytes=GB, hour_ms=BEGIN_MS - 8 * DAY_MS),
+        ledger_row(path="replicate", bytes=4 * GB, unavoidable_bytes=3 * GB),
+        ledger_row(path="replicate", bytes=2 * GB, unavoidable_bytes=None),
+        ledger_row(path="move", bytes=7 * GB),
+    )
+    found = topic_sums.topic_costs(ledger, ReportPeriod(BEGIN_MS), WEEK)
+    assert found.columns[4:] == [
+        "cross_bytes", "usd", "avoidable_bytes", "avoidable_usd", "unpriced_bytes", "unsure_bytes", "recent_usd",
+        "before_usd",
+    ]  # fmt: skip
+    assertDataFrameEqual(
+        found,
+        expected(
+            spark,
+            tuple_of,
+            found.schema,
+            (C, "consume", "g", "orders", 4 * GB, 0.06, 4 * GB, 0.06, GB, 0.0, 0.06, 0.1),
+            (C, "replicate", "", "orders", 6 * GB, 0.12, GB, 0.02, 0.0, 2 * GB, 0.02, 0.0),
+            (C, "move", "", "orders", 7 * GB, 0.14, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+            (C, "consume", "gone", "orders", 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.02),
+        ),
+        checkRowOrder=True,
+    )
+
+
+def test_a_week_before_a_requested_period_is_read_too(spark: SparkSession, tmp_path: Path):
+    tables = TableStore(spark, str(tmp_path), "parquet")
+    sizes = {BEGIN_MS - 7 * DAY_MS: GB, BEGIN_MS: 4 * GB}
+    seen = {"cluster": C, "topic": "orders", "partition": 0, "seconds": 3600.0}
+    ledger = [ledger_row(group="billing", hour_ms=hour, bytes=size) for hour, size in sizes.items()]
+    write(tables, {gold.LEDGER: ledger, gold.PARTITION_TRAFFIC: [{**seen, "hour_ms": hour} for hour in sizes]})
+    found = collect(tables, ReportPeriod(BEGIN_MS))
+    assert [(row.usd, row.recent_usd, row.before_usd) for row in found.topics] == [(0.08, 0.08, 0.02)]
+    assert [row[1:] for row in found.weeks] == [(3600.0, 3600.0)]
+    assert [row.cross_bytes for row in found.costs] == [4 * GB], "what lies before the period is in nothing else"
+    assert avoidable_cost(found).change_usd_per_day == pytest.approx(24 * 0.06)
 
 
 def test_locality_adds_up_bytes_only_where_both_are_known_and_takes_the_least_local_groups(spark: SparkSession):
@@ -281,9 +350,7 @@ def test_tables_that_do_not_exist_yet_are_told_and_a_root_without_gold_is_refuse
     written = write_report(tables, ReportPeriod(), tmp_path / "out", ("md",))
     assert [file.name for file in written.files] == ["report.md"]
     text = written.files[0].read_text()
-    assert text.startswith(
-        r"**Unknown: the table gold.proposal\_outcomes does not exist yet, so no proposal can be shown.**"
-    )
+    assert text.startswith("**What is proposed is unknown for what group billing reads: 1.0 GB cross racks avoidably, ")
     assert "do not exist yet" in text
     assert r"gold.partition\_traffic" in text
 
@@ -293,39 +360,3 @@ def test_a_folder_that_cannot_be_written_is_told(delta_tables: TableStore, tmp_p
     (tmp_path / "file").write_text("")
     with pytest.raises(BadInput, match="cannot be written"):
         write_report(delta_tables, ReportPeriod(), tmp_path / "file" / "out", ("md",))
-
-
-class _Texts(HTMLParser):
-    """The text of the elements of one name, and how often each element is there."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: dict[str, int] = {}
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self.found[tag] = self.found.get(tag, 0) + 1
-
-
-@pytest.mark.drill
-def test_a_browser_shows_the_page_without_a_complaint(facts: ReportFacts, tmp_path: Path):
-    """In the drill lane, because it needs a Chromium on this machine (Debian: apt-get install chromium)."""
-    browser = next(
-        (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
-    )
-    assert browser is not None, "no Chromium on PATH: install one, for example with `apt-get install chromium`"
-    page, picture = tmp_path / "report.html", tmp_path / "report.png"
-    page.write_text(to_html(compose(facts)), encoding="utf-8")
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
-    command += ["--enable-logging=stderr", "--window-size=1240,2400", "--hide-scrollbars"]
-    shown = subprocess.run(
-        [*command, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=200, check=True
-    )
-    assert "CONSOLE" not in shown.stderr, "the page broke its own policy, or something else was said to the console"
-    parser = _Texts()
-    parser.feed(shown.stdout)
-    assert parser.found["svg"] == 7
-    assert parser.found["table"] == len(compose(facts).sections)
-    subprocess.run([*command, f"--screenshot={picture}", page.as_uri()], capture_output=True, timeout=200, check=True)
-    drawn = picture.read_bytes()
-    assert drawn.startswith(b"\x89PNG")
-    assert len(drawn) > 50_000, "an empty page is smaller"

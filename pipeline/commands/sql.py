@@ -1,0 +1,59 @@
+"""``rackwise spark sql``: the script that registers the tables in a catalog, with views of the usual questions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from agent.errors import BadInput
+from pipeline import options
+from pipeline.session import short_job
+
+
+def sql(
+    schema: Annotated[
+        str,
+        typer.Option("--schema", metavar="NAME", help="Schema for the tables and views, or catalog.schema."),
+    ] = "rackwise",
+    master: options.Master = None,
+    conf: options.Conf = None,
+    root: options.Root = None,
+    table_format: options.TableFormat = None,
+    config: options.Config = None,
+    assign: options.Assign = None,
+) -> None:
+    """Print the SQL that registers the gold tables where they lie, with views of the ten usual questions.
+
+    Plain Spark SQL runs it: spark-sql -f, a notebook, or a catalog's editor. Nothing is changed by this command.
+    """
+    from pipeline.sql.script import TABLES, is_schema_name, script
+
+    if not is_schema_name(schema):
+        raise BadInput(
+            f"--schema {schema!r} is no name of a schema",
+            why="letters, digits and underscores are expected, with a catalog before a dot",
+            todo="Write for example --schema rackwise or --schema main.rackwise.",
+        )
+    loaded = options.settings(master=master, conf=conf, tables=root, format=table_format, config=config, assign=assign)
+    if loaded.settings.spark.format != "delta":
+        raise BadInput(
+            f"tables as {loaded.settings.spark.format} cannot be registered",
+            why="a folder of them holds batches, of which a catalog knows nothing",
+            todo="Write them as Delta Lake (spark.format: delta).",
+        )
+    with options.job("sql", loaded, short_job(loaded.settings.spark.master)) as job:
+        locations = {table.name: _absolute(job.tables.path(table)) for table in TABLES if job.tables.exists(table)}
+    if not locations:
+        raise BadInput(
+            f"{loaded.settings.spark.tables} has no gold table",
+            why="no refresh has written it yet, or the tables are in another root",
+            todo="Run `rackwise spark refresh` first, or give --tables.",
+        )
+    options.answer(script(locations, schema))
+
+
+def _absolute(path: str) -> str:
+    """A catalog takes a relative path for one below its warehouse."""
+    return path if "://" in path or path.startswith("file:") else str(Path(path).absolute())

@@ -1,0 +1,135 @@
+"""The ledger as a FOCUS data set: ``focus.csv`` and ``focus.parquet`` in a folder, row by row, of any length."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from datetime import datetime
+from decimal import Decimal
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from agent.errors import BadInput
+from config.foreign_text import csv_text
+from pipeline.jobs.owners import owners_in_force
+from pipeline.owner_rules import OwnerBook, OwnerRule
+from pipeline.report.focus import COLUMNS, DECIMALS, TIMES, DailyTransfer, charges, transfers
+from pipeline.report.period import ReportPeriod, within
+from pipeline.schemas.gold import LEDGER
+from pipeline.tables import TableStore
+
+FORMATS = ("focus", "focus-parquet")
+_AT_A_TIME = 10_000
+_Charge = tuple[Any, ...]
+_Write = Callable[[list[_Charge]], None]
+
+
+class FocusExport(NamedTuple):
+    """What was written."""
+
+    files: tuple[Path, ...]
+    charges: int
+    unpriced: int
+    """Days and pairs of racks of topics that have no price, and no charge."""
+
+
+def write_focus(
+    tables: TableStore, period: ReportPeriod, folder: Path, formats: tuple[str, ...], owners: tuple[OwnerRule, ...] = ()
+) -> FocusExport:
+    """Writes the charges of the period. Raises BadInput where there is no ledger or no place to write."""
+    if not tables.exists(LEDGER):
+        raise BadInput(
+            f"{tables.root} has no table {LEDGER.name}",
+            why="no refresh has written it yet, or the tables are in another root or format",
+            todo="Run `rackwise spark refresh` first, or give --tables and --format.",
+        )
+    book = OwnerBook(owners_in_force(tables, owners))
+    rows = transfers(within(tables.read(LEDGER), period, "hour_ms"))
+    files = {name: folder / _FILES[name] for name in formats}
+    found = _Counting(DailyTransfer(*row) for row in rows.toLocalIterator())
+    number = 0
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
+            writers = [stack.enter_context(_WRITERS[name](_beside(file))) for name, file in files.items()]
+            every = charges(found, book)
+            while some := list(islice(every, _AT_A_TIME)):
+                number += len(some)
+                for write in writers:
+                    write(some)
+        for file in files.values():
+            _beside(file).replace(file)
+    except OSError as error:
+        raise BadInput(
+            f"the charges cannot be written to {folder}",
+            why=error.strerror or str(error),
+            todo="Give --out a folder that can be written to.",
+        ) from error
+    return FocusExport(tuple(files.values()), number, found.unpriced)
+
+
+class _Counting:
+    """The rows, with a count of those that have no price."""
+
+    def __init__(self, rows: Iterator[DailyTransfer]) -> None:
+        self._rows = rows
+        self.unpriced = 0
+
+    def __iter__(self) -> Iterator[DailyTransfer]:
+        for row in self._rows:
+            self.unpriced += row.usd is None
+            yield row
+
+
+def _beside(file: Path) -> Path:
+    return file.with_name(f".{file.name}.new")
+
+
+@contextmanager
+def _csv(file: Path) -> Iterator[_Write]:
+    with file.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.writer(out)
+        writer.writerow(COLUMNS)
+        yield lambda rows: writer.writerows([_field(value) for value in row] for row in rows)
+
+
+@contextmanager
+def _parquet(file: Path) -> Iterator[_Write]:
+    with file.open("wb") as out, parquet.ParquetWriter(out, _SCHEMA) as writer:
+
+        def write(rows: list[_Charge]) -> None:
+            columns = zip(*rows, strict=True)
+            arrays = [pa.array(column, type=field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
+
+        yield write
+
+
+def _field(value: object) -> str:
+    """Numbers in plain digits, times with their Z, and no text that is a formula."""
+    match value:
+        case None:
+            return ""
+        case Decimal():
+            text = f"{value:f}"
+            return text.rstrip("0").rstrip(".") if "." in text else text
+        case datetime():
+            return value.strftime("%Y-%m-%dT%H:%M:%SZ")
+        case _:
+            return csv_text(str(value))
+
+
+def _type(name: str) -> pa.DataType:
+    if name in DECIMALS:
+        return pa.decimal128(38, 12)
+    return pa.timestamp("ms", tz="UTC") if name in TIMES else pa.string()
+
+
+_SCHEMA = pa.schema([pa.field(name, _type(name)) for name in COLUMNS])
+_FILES: Mapping[str, str] = {"focus": "focus.csv", "focus-parquet": "focus.parquet"}
+_WRITERS: Mapping[str, Callable[[Path], AbstractContextManager[_Write]]] = {"focus": _csv, "focus-parquet": _parquet}

@@ -1,0 +1,146 @@
+"""What ends a cost across racks: an open proposal, else what a finding names, else the command that explains it.
+
+Of several proposals the one with the largest predicted gain counts, then the one nearest to the reader: a group's own
+before a topic's, before one of brokers. What a topic's replication costs, no setting of a reader ends.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from agent.explain.finding_ends import ends_by
+from agent.values.finding import FindingReason
+from agent.values.proposal import ProposalKind, ProposalReason
+from config.foreign_text import harmless
+from pipeline.report.advice import todo
+from pipeline.report.facts import OpenFinding, OpenProposal, ProposalText, ReportFacts, TopicCost
+from pipeline.report.summaries import CONSUME
+
+_REPLICATE = "replicate"
+_ENDS = {
+    CONSUME: (
+        ProposalReason.SET_CLIENT_RACK,
+        ProposalReason.UPGRADE_CLIENT,
+        ProposalReason.USE_DROP_IN_ASSIGNOR,
+        ProposalReason.CHANGE_ASSIGNOR,
+        ProposalReason.SET_STRATEGY,
+        ProposalReason.REBALANCE_IMPROVES,
+        ProposalReason.LEADERS_TO_READERS,
+        ProposalReason.MEND_RACK_SPREAD,
+        ProposalReason.SET_SELECTOR,
+        ProposalReason.SET_BROKER_RACK,
+    ),
+    _REPLICATE: (ProposalReason.MEND_RACK_SPREAD,),
+}
+"""Path -> the reasons of proposals that can end what it costs, the nearest to the reader first."""
+_FINDINGS = frozenset(
+    {
+        FindingReason.MEMBER_WITHOUT_RACK,
+        FindingReason.MEMBER_IN_NO_BROKERS_RACK,
+        FindingReason.SUBSCRIPTION_TOO_OLD,
+        FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,
+        FindingReason.ASSIGNOR_WOULD_NOT_FIX,
+        FindingReason.GROUP_KIND_IGNORES_RACKS,
+        FindingReason.RACK_AWARENESS_OFF,
+        FindingReason.MIXED_VERSIONS,
+        FindingReason.REPLICAS_SHARE_RACK,
+        FindingReason.SELECTOR_NOT_RACK_AWARE,
+        FindingReason.BROKER_RACK_MISSING,
+    }
+)
+"""Findings whose end can keep reads within a rack."""
+
+_SEE = {
+    CONSUME: "See why its reads cross racks",
+    _REPLICATE: "See why its copies cross racks",
+    "": "See why what producers send crosses racks",
+}
+
+
+class CostRemedy(NamedTuple):
+    """What ends the cost of some groups and topics of a cluster."""
+
+    cluster: str
+    todo: str
+    """An imperative."""
+    command: str
+    """A command, or the line of a configuration."""
+    proposal: OpenProposal | None = None
+    findings: tuple[OpenFinding, ...] = ()
+
+
+class RemedyBook:
+    """The open proposals and findings, by their subjects."""
+
+    def __init__(self, facts: ReportFacts) -> None:
+        self._texts = {(row.cluster, row.proposal): row for row in facts.texts}
+        self._proposals: dict[tuple[str, str], list[OpenProposal]] = defaultdict(list)
+        for proposal in facts.standing:
+            subject = proposal.subject or ""
+            everywhere = subject.partition("/")[0] in {"cluster", "broker"}
+            self._proposals[proposal.cluster, "" if everywhere else subject].append(proposal)
+        self._findings: dict[tuple[str, str], list[OpenFinding]] = defaultdict(list)
+        self._by_id: dict[tuple[str, str], OpenFinding] = {}
+        for finding in facts.findings:
+            self._findings[finding.cluster, finding.subject or ""].append(finding)
+            self._by_id[finding.cluster, finding.id] = finding
+
+    def of(self, cost: TopicCost) -> CostRemedy:
+        """The remedy of one cost."""
+        subjects = (f"group/{cost.group}", f"topic/{cost.topic}", "") if cost.path == CONSUME else _topic(cost)
+        known = _ENDS.get(cost.path, ())
+        able = [
+            (rank, proposal)
+            for subject in subjects
+            for proposal in self._proposals.get((cost.cluster, subject), ())
+            if (rank := _rank(proposal, known)) is not None
+        ]
+        if able:
+            _, best = min(able, key=lambda one: (-(one[1].gain_usd_per_day or 0.0), one[0], one[1].proposal))
+            return self._of_proposal(best)
+        return self._without(cost, subjects[0])
+
+    def _of_proposal(self, proposal: OpenProposal) -> CostRemedy:
+        text = self._texts.get((proposal.cluster, proposal.proposal))
+        answered = () if text is None else text.findings
+        found = (self._by_id.get((proposal.cluster, one)) for one in answered)
+        return CostRemedy(
+            proposal.cluster,
+            todo(proposal),
+            _command(proposal, text),
+            proposal,
+            tuple(one for one in found if one is not None),
+        )
+
+    def _without(self, cost: TopicCost, subject: str) -> CostRemedy:
+        """What findings name, else the command that says why the cost is there."""
+        found = [row for row in self._findings.get((cost.cluster, subject), ()) if _reason(row) in _FINDINGS]
+        said = next((ends_by(reason) for row in found if (reason := _reason(row)) is not None), "")
+        explained = f"rackwise explain {shlex.quote(harmless(subject))}"
+        return CostRemedy(cost.cluster, said or _SEE.get(cost.path, _SEE[""]), explained, None, tuple(found))
+
+
+def _topic(cost: TopicCost) -> tuple[str, ...]:
+    return (f"topic/{cost.topic}",)
+
+
+def _rank(proposal: OpenProposal, known: Iterable[ProposalReason]) -> int | None:
+    """The place of the proposal's reason among those that end it; None for one that does not."""
+    return next((at for at, reason in enumerate(known) if reason.name == (proposal.reason or "").upper()), None)
+
+
+def _reason(finding: OpenFinding) -> FindingReason | None:
+    """The reason; None for one that only a newer agent knows."""
+    return next((one for one in FindingReason if finding.reason in (one.value, one.name.lower())), None)
+
+
+def _command(proposal: OpenProposal, text: ProposalText | None) -> str:
+    """The line to set, else the command that carries it out or shows it."""
+    lines = [] if text is None or text.line is None else text.line.splitlines()
+    name = shlex.quote(harmless(proposal.proposal))
+    if proposal.kind == ProposalKind.ADVISE:
+        return lines[0] if len(lines) == 1 else f"rackwise explain {name}"
+    return f"rackwise proposals approve {name}"

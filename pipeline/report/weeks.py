@@ -1,0 +1,54 @@
+"""The latest days of a report's period, and the same days a week before, with which they are compared.
+
+A shift by whole weeks keeps the rhythm of days and hours. Both are at most a week long, so they never overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pipeline.report.facts import LookCoverage
+from pipeline.report.period import ReportPeriod
+from pipeline.report.summaries import HOUR_MS
+
+WEEK_MS = 7 * 24 * HOUR_MS
+_LEAST_SHARE = 0.5
+"""Share of the time that looks cover now, which they must have covered a week before for the two to be compared."""
+
+
+class WeekWindows(NamedTuple):
+    """Two stretches of equal length: up to but without the end."""
+
+    recent_from_ms: int
+    recent_to_ms: int
+
+    @property
+    def before_from_ms(self) -> int:
+        """Begin of the stretch a week before."""
+        return self.recent_from_ms - WEEK_MS
+
+    @property
+    def before_to_ms(self) -> int:
+        """End of the stretch a week before."""
+        return self.recent_to_ms - WEEK_MS
+
+
+def week_windows(coverage: Sequence[LookCoverage]) -> WeekWindows:
+    """The last seven days that looks cover, or all of them where they are fewer; two empty ones without a look."""
+    if not coverage:
+        return WeekWindows(0, 0)
+    end = max(row.last_ms for row in coverage) + HOUR_MS
+    return WeekWindows(max(min(row.first_ms for row in coverage), end - WEEK_MS), end)
+
+
+def widened(period: ReportPeriod, windows: WeekWindows) -> ReportPeriod:
+    """The period, and the stretch a week before it."""
+    if period.from_ms is None:
+        return period
+    return period._replace(from_ms=min(period.from_ms, windows.before_from_ms))
+
+
+def comparable(recent_s: float, before_s: float) -> bool:
+    """Whether looks cover enough of both stretches."""
+    return recent_s > 0 and before_s >= _LEAST_SHARE * recent_s
