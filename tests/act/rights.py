@@ -39,6 +39,8 @@ from testbed.cluster import EmbeddedCluster
 
 ROOT = Path(__file__).resolve().parents[2]
 DEADLINE_MS = 10_000
+_LEADS_WITHIN_S = 6.0
+"""So long after a refusal an agent may still come to lead; a broker tells a refused fetch before it is chosen."""
 TOPIC, GROUP = "orders", "billing"
 ZERO = TopicPartition(TOPIC, 0)
 _KINDS = {
@@ -246,7 +248,9 @@ def _leadership_problems(
     try:
         with ObserverClients.open(eyes) as clients:
             recall = ObserverState()
-            while time.monotonic() < until and not leadership.may_act() and not _is_refused(leadership.problem()):
+            while time.monotonic() < until and not leadership.may_act():
+                if _is_refused(leadership.problem()):  # it may lead all the same: a refused fetch ends no membership
+                    until = min(until, time.monotonic() + _LEADS_WITHIN_S)
                 leadership.observed(observe(clients, system_clock, ObserveScope(), recall))
                 time.sleep(0.3)
         if not leadership.may_act():
