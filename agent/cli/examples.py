@@ -95,6 +95,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "rackwise spark report --tables /data/rackwise --out report --from 2026-11-01 --to 2026-12-01",
         "rackwise spark report --tables /data/rackwise --out report --bill transfer.csv -o html,focus",
     ),
+    "spark status": (
+        "rackwise spark status --tables /data/rackwise",
+        "rackwise spark status --tables /data/rackwise -o json",
+    ),
     "spark sql": (
         "rackwise spark sql --tables /data/rackwise",
         "rackwise spark sql --tables s3a://bucket/rackwise --schema main.rackwise",
@@ -194,6 +198,7 @@ SHORT: Final[Mapping[str, str]] = {
     "spark ingest": "Read rackwise's topics into tables.",
     "spark refresh": "Work out silver and gold again from bronze.",
     "spark report": "Write a report that begins with what to do first.",
+    "spark status": "Say how far ingest is, and which stream is stalled.",
     "spark sql": "Print the SQL that registers the tables, with views.",
     "spark backtest": "Recorded history under other settings, ranked.",
     "spark fleet": "Plan every group of every cluster exactly.",

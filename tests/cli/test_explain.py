@@ -86,12 +86,12 @@ def test_it_says_what_the_running_agent_would_do_and_not_what_the_shell_would(he
     assert re.search(r"^figures of \d\d:\d\d:\d\dZ, this look$", done.stderr, re.MULTILINE)
     rules = {row["rule"]: row["answer"] for row in done.json}
     assert rules["approved"] == "wait"
-    assert "mode" not in rules
+    assert "mode execute" not in rules
 
     shell = here("explain", "topic/t", "-o", "json", "--as-configured-here", *agent, *options(path))
     assert "judged with the settings given here, mode propose" in shell.stderr.splitlines()
     told = {row["rule"]: (row["answer"], row["sentence"]) for row in shell.json}
-    assert told["mode"] == ("no", "mode is propose, a dry run: nothing is changed")
+    assert told["mode execute"] == ("no", "mode is propose, a dry run: nothing is changed")
     assert shell.json[-1]["rule"] == "journal"
     assert told["journal"][0] == "unknown", "approvals and budgets are not passed over in silence"
 
