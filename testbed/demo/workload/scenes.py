@@ -171,7 +171,7 @@ def _demo_topics(facts: ClusterFacts) -> tuple[tuple[TopicPlan, ...], tuple[Work
     topics = (
         TopicPlan(name="orders", replicas=spread(racks, _PARTITIONS, 3)),
         TopicPlan(name="payments", replicas=payments, configs={"min.insync.replicas": "1"}),
-        TopicPlan(name="clicks", replicas=spread(racks, 2 * _PARTITIONS, 2), configs={"min.insync.replicas": "1"}),
+        TopicPlan(name="clicks", replicas=spread(racks, _PARTITIONS, 2), configs={"min.insync.replicas": "1"}),
         TopicPlan(name="views", replicas=views),
     )
     return topics, tuple(faults), tuple(left_out)
