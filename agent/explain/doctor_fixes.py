@@ -237,13 +237,22 @@ def fault_cost(check: str, who: Iterable[str], costs: CrossRackCosts, look: Stag
     return FaultCost(_total([one.bytes_per_s for one in saved], 3), _total([one.usd_per_day for one in saved], 8))
 
 
-def group_fault_cost(check: str, group: str, look: StageEvaluation) -> FaultCost:
-    """What one group has of the cost of a check's fault; none is known where the fault is not one of groups."""
-    concerned = _concerned_members(check, look)
-    if concerned is not None:
-        away, silent = ({group: of[group]} if group in of else {} for of in concerned)
-        return _of_members(away, silent, look)
-    return _saved(group, look) if check == ASSIGNORS_CHECK else NO_COST
+class GroupFaultCosts:
+    """What single groups have of the cost of a fault that several share; the members of a fault are found once."""
+
+    def __init__(self, look: StageEvaluation) -> None:
+        self._look = look
+        self._concerned: dict[str, _ConcernedMembers | None] = {}
+
+    def of(self, check: str, group: str) -> FaultCost:
+        """None is known where the fault is not one of groups."""
+        if check not in self._concerned:
+            self._concerned[check] = _concerned_members(check, self._look)
+        concerned = self._concerned[check]
+        if concerned is not None:
+            away, silent = ({group: of[group]} if group in of else {} for of in concerned)
+            return _of_members(away, silent, self._look)
+        return _saved(group, self._look) if check == ASSIGNORS_CHECK else NO_COST
 
 
 class _ConcernedMembers(NamedTuple):

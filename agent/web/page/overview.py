@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
-from agent.explain.doctor_fixes import group_fault_cost
+from agent.explain.doctor_fixes import GroupFaultCosts
 from agent.money.traffic import bytes_between, usd_between
 from agent.values.cycle import cluster_size, gaps_of, hidden_groups
-from agent.values.finding import Finding, FindingSeverity
+from agent.values.finding import Finding, FindingSeverity, SubjectId
 from agent.values.number_format import counted, few, in_full, usd, usd_per_gb
 from agent.values.observation import ObservationPart
-from agent.values.proposal import Proposal, ProposalKind, saved_usd_per_day
+from agent.values.proposal import ProposalKind, saved_usd_per_day
 from agent.web.page.links import finding_link, proposal_link
 from agent.web.page.look_documents import DocumentMaker
 from agent.web.page.page_documents import gap_sentences, shared_checks, shared_findings, shared_money
@@ -178,12 +178,13 @@ def _found(finding: Finding) -> FirstStep:
 
 def _proposed(look: StageEvaluation, checks: Sequence[CheckDocument]) -> Iterable[FirstStep]:
     gravities = {finding.id: _GRAVITY[finding.severity.value] for finding in look.detection.findings}
+    costs = _FaultCosts(look, checks)
     for proposal in look.proposals:
         gravity = min((gravities.get(one, 2) for one in proposal.findings), default=2)
         saves = saved_usd_per_day(proposal.predicted)
         money = None if saves is None else _saving_sentence(saves)
         if saves is None and proposal.line is not None:
-            saves = _cost_of_fault(proposal, proposal.line.split("\n"), checks, look)
+            saves = costs.usd_per_day(proposal.subject, proposal.line)
             money = f"costs {usd(saves)} a day until it is mended" if saves else None
         words = f"Proposal {proposal.id}"
         link = proposal_link(proposal.id)
@@ -196,21 +197,26 @@ def _saving_sentence(saves: float) -> str:
     return f"saves {usd(saves)} a day" if saves > 0 else f"costs {usd(-saves)} a day more"
 
 
-def _cost_of_fault(
-    proposal: Proposal, lines: list[str], checks: Iterable[CheckDocument], look: StageEvaluation
-) -> float | None:
-    """What the fault costs a day that these lines mend, of a group what it has of that.
+class _FaultCosts:
+    """What faults cost a day, by the lines that mend them."""
 
-    None where that is unknown, or where doctor has more than one cause for its figure.
-    """
-    about = f"{proposal.subject.kind} {proposal.subject.name}"
-    for check in checks:
-        fixes = [fix for fix in check["fixes"] if fix["lines"] == lines]
-        if proposal.subject.kind == "group" and any(about in fix["who"] for fix in fixes):
-            return group_fault_cost(check["check"], proposal.subject.name, look).usd_per_day
-        if proposal.subject.kind != "group" and fixes and len(check["fixes"]) == 1:
-            return check["usd_per_day"]
-    return None
+    def __init__(self, look: StageEvaluation, checks: Sequence[CheckDocument]) -> None:
+        first = checks[::-1]  # of two checks with the same lines the first counts
+        self._checks = {
+            (*fix["lines"], about): check["check"] for check in first for fix in check["fixes"] for about in fix["who"]
+        }
+        self._alone = {
+            (*check["fixes"][0]["lines"],): check["usd_per_day"] for check in first if len(check["fixes"]) == 1
+        }
+        self._of_groups = GroupFaultCosts(look)
+
+    def usd_per_day(self, subject: SubjectId, line: str) -> float | None:
+        """Of a group what it has of the cost; None where it is unknown, or doctor has several causes for its figure."""
+        lines = line.split("\n")
+        if subject.kind != "group":
+            return self._alone.get((*lines,))
+        check = self._checks.get((*lines, f"group {subject.name}"))
+        return None if check is None else self._of_groups.of(check, subject.name).usd_per_day
 
 
 def unseen(look: StageEvaluation, money: MoneyDocument) -> list[str]:

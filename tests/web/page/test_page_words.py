@@ -8,7 +8,7 @@ from markupsafe import Markup
 from agent.act.journal.journal_topic import no_journal
 from agent.documents.doctor import check_rows, doctor_checks
 from agent.errors import JournalUnavailable
-from agent.explain.doctor_fixes import group_fault_cost
+from agent.explain.doctor_fixes import GroupFaultCosts
 from agent.values.journal import JournalState
 from agent.values.limits import Limits, PriceLimits
 from agent.values.proposal import PredictedEffect, ProposalKind
@@ -96,7 +96,8 @@ def test_each_group_costs_what_it_has_of_a_fault_that_several_share() -> None:
     answers.group("mute", reader("m", None, "orders-0 orders-1 orders-2"))
     look = watched(answers, Limits(price=PriceLimits(usd_per_gb=0.02)))
     (check,) = [row for row in check_rows(doctor_checks(look), look) if row["check"] == "clients send client.rack"]
-    costs = {name: group_fault_cost(check["check"], name, look) for name in ("large", "small", "mute", "none")}
+    of_groups = GroupFaultCosts(look)
+    costs = {name: of_groups.of(check["check"], name) for name in ("large", "small", "mute", "none")}
     assert costs["mute"].usd_per_day is None, "its reads may cross"
     assert costs["mute"].at_most_usd_per_day
     assert costs["none"].usd_per_day is None
