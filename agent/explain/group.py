@@ -15,7 +15,7 @@ from agent.plan.gain_thresholds import (
     total_reads,
 )
 from agent.plan.plan_context import PlanContext
-from agent.plan.plugin_gain import gain_with_plugin, plugin_answer, plugin_question, plugin_sentence
+from agent.plan.plugin_gain import gain_with_plugin, plugin_answer, plugin_question
 from agent.plan.triggers import own_answer
 from agent.values.assessment import UNKNOWN, Assessment, Locality, LocalityMeasure
 from agent.values.kafka import COOPERATIVE_ASSIGNORS, NO_STRATEGY, RACK_AWARE_ASSIGNORS, RACK_BLIND_ASSIGNORS, STABLE
@@ -146,7 +146,7 @@ def _plugin(about: str, group: ReaderGroup, assessment: Assessment | None, view:
         return []
     answer, gained = plugin_answer(asked), gain_with_plugin(asked)
     known = RuleAnswer.FACT if gained.is_known else RuleAnswer.UNKNOWN
-    rows = [ExplainedRule(about, "gain with the plug-in for brokers", known, plugin_sentence(asked))]
+    rows = [ExplainedRule(about, "gain with the plug-in for brokers", known, gained.sentence)]
     if answer is not None:
         cost = f"{_cost(answer.cost)}; {_moved(answer.cost.moved, 'partition')}"
         rows.append(ExplainedRule(about, "reads across racks with the plug-in for brokers", RuleAnswer.FACT, cost))

@@ -30,11 +30,14 @@ class PluginGain(NamedTuple):
 
     text: str
     is_known: bool = True
+    runs: bool = False
+    """Whether the group runs the plug-in already."""
 
     @property
     def sentence(self) -> str:
-        """For operators; one that is unknown begins with that word."""
-        return self.text if self.is_known else f"unknown: {self.text}"
+        """For operators; one that is unknown begins with that word, behind that the group runs the plug-in."""
+        sentence = self.text if self.is_known else f"unknown: {self.text}"
+        return f"runs the plug-in; {sentence}" if self.runs else sentence
 
 
 NO_FETCHING = PluginGain("cannot help: no follower fetching (replica.selector.class)")
@@ -82,14 +85,13 @@ def plugin_question(  # noqa: PLR0917 (a group, what is known of it, and the wor
 
 
 def plugin_sentence(of: PluginQuestion) -> str:
-    """What `gain_with_plugin` answers, for a row of a table; of a group that runs the plug-in it says so first."""
-    sentence = gain_with_plugin(of).sentence
-    return f"runs the plug-in; {sentence}" if runs_plugin(of.group) else sentence
+    """What `gain_with_plugin` answers, for a row of a table."""
+    return gain_with_plugin(of).sentence
 
 
 def gain_with_plugin(of: PluginQuestion) -> PluginGain:
     """What the plug-in would bring this group."""
-    return _no_help(of) or _gained(of)
+    return (_no_help(of) or _gained(of))._replace(runs=runs_plugin(of.group))
 
 
 def merged_gains(gains: Iterable[tuple[str, str]]) -> list[str]:
