@@ -28,7 +28,7 @@ from agent.values.reassignment import attempt
 from agent.values.typed_json import MOST_INT
 from agent.web.access.person import AccessRole, SignedInPerson, not_allowed
 from agent.web.access.refusals import AccessRefused
-from agent.web.cycle_history import EndedProposal
+from agent.web.cycle_history import EndedProposal, newest_ended
 from config.foreign_text import harmless
 from config.value_kinds import parse_size
 
@@ -135,7 +135,7 @@ class CommandDesk:
     def _refuse_ended(self, command: OperatorCommand) -> None:
         """Raises AccessRefused where this agent proposed it before, with what it proposes for the subject now."""
         of = attempt(command.proposal_id or "").of
-        ended = next((one for one in reversed(self._ended()) if one.proposal.id == of), None)
+        ended = newest_ended(self._ended(), of)
         if ended is None:
             return
         subject = ended.proposal.subject

@@ -5,7 +5,7 @@ In memory only, and bounded: what was before the agent's start is not known. Pur
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from itertools import islice
 from types import MappingProxyType
@@ -91,6 +91,11 @@ class EndedProposal(NamedTuple):
     """Broker -> its rack when the proposal was made last; empty where that is unknown."""
     is_done: bool = False
     """Whether its change was made."""
+
+
+def newest_ended(ended: Sequence[EndedProposal], proposal_id: str) -> EndedProposal | None:
+    """The last end of the proposal with that id; None where it never ended here."""
+    return next((one for one in reversed(ended) if one.proposal.id == proposal_id), None)
 
 
 _UNSEEN = frozenset(NotAssessed) - {NotAssessed.EMPTY, NotAssessed.OTHER_KIND, NotAssessed.EXCLUDED, NotAssessed.OWN}

@@ -21,7 +21,7 @@ from agent.values.number_format import counted, lasted, usd
 from agent.values.proposal import Proposal, ProposalKind, saved_usd_per_day
 from agent.values.reassignment import attempt
 from agent.web.access.person import AccessRole
-from agent.web.cycle_history import EndedProposal, racks_of
+from agent.web.cycle_history import EndedProposal, newest_ended, racks_of
 from agent.web.page.environment import rendered
 from agent.web.page.links import subject_link
 from agent.web.page.page_documents import ActingRecords
@@ -74,11 +74,11 @@ def found_proposal(asked: PageRequest, proposal_id: str) -> ShownProposal | None
     for one in proposals:
         if one.id == proposal_id:
             return ShownProposal(one, None, ())
-    for ended in reversed(asked.agent.state.ended_proposals):
-        if ended.proposal.id == proposal_id:
-            same = tuple(one for one in proposals if one.subject == ended.proposal.subject)
-            return ShownProposal(ended.proposal, ended, same)
-    return None
+    ended = newest_ended(asked.agent.state.ended_proposals, proposal_id)
+    if ended is None:
+        return None
+    same = tuple(one for one in proposals if one.subject == ended.proposal.subject)
+    return ShownProposal(ended.proposal, ended, same)
 
 
 def differences(before: Proposal, now: Proposal) -> list[str]:
