@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pipeline.owner_rules import OwnerBook, OwnerRule
 from pipeline.report.facts import LASTING_PATHS, ReportFacts, TopicCost, WeekCoverage
-from pipeline.report.pace import DAY, MONTH, CoveredPace
+from pipeline.report.pace import DAY, MONTH, CoveredPace, sum_of_known
 from pipeline.report.remedies import CostRemedy, RemedyBook
 from pipeline.report.weeks import comparable
 
@@ -70,7 +70,7 @@ def avoidable_cost(facts: ReportFacts) -> AvoidableCost:
 def _line(
     remedy: CostRemedy, costs: Sequence[TopicCost], pace: CoveredPace, week: WeekCoverage | None, owners: OwnerBook
 ) -> AvoidableLine:
-    usd = _sum([cost.avoidable_usd for cost in costs])
+    usd = sum_of_known([cost.avoidable_usd for cost in costs])
     found = (owners.of(cost.topic, cost.group) for cost in costs)
     return AvoidableLine(
         remedy=remedy,
@@ -95,7 +95,7 @@ def _summed(
         by_cluster[cost.cluster].append(cost)
     pairs = [_weekly(costs, weeks.get(cluster)) for cluster, costs in by_cluster.items()]
     whole = bool(pairs) and all(recent is not None and before is not None for recent, before in pairs)
-    recent, before = (_sum([pair[at] for pair in pairs]) if whole else None for at in (0, 1))
+    recent, before = (sum_of_known([pair[at] for pair in pairs]) if whole else None for at in (0, 1))
     kept = [
         pace.over(max(cost.usd - (cost.avoidable_usd or 0.0), 0.0), cost.cluster, DAY)
         for cost in facts.topics
@@ -103,11 +103,11 @@ def _summed(
     ]
     return AvoidableCost(
         lines=tuple(lines),
-        usd_per_day=_sum([line.usd_per_day for line in lines]),
-        usd_per_month=_sum([line.usd_per_month for line in lines]),
+        usd_per_day=sum_of_known([line.usd_per_day for line in lines]),
+        usd_per_month=sum_of_known([line.usd_per_month for line in lines]),
         change_usd_per_day=_change(recent, before),
         before_usd_per_day=before,
-        unavoidable_usd_per_day=_sum(kept),
+        unavoidable_usd_per_day=sum_of_known(kept),
         unsure_bytes=sum(cost.unsure_bytes for cost in facts.topics),
     )
 
@@ -119,14 +119,8 @@ def _weekly(costs: Sequence[TopicCost], week: WeekCoverage | None) -> tuple[floa
     recent, before = [cost.recent_usd for cost in costs], [cost.before_usd for cost in costs]
     if None in recent or None in before:
         return None, None
-    return (_sum(recent) or 0.0) * DAY / week.recent_s, (_sum(before) or 0.0) * DAY / week.before_s
+    return (sum_of_known(recent) or 0.0) * DAY / week.recent_s, (sum_of_known(before) or 0.0) * DAY / week.before_s
 
 
 def _change(recent: float | None, before: float | None) -> float | None:
     return None if recent is None or before is None else recent - before
-
-
-def _sum(amounts: Sequence[float | None]) -> float | None:
-    """The sum of what is known; None when nothing is."""
-    known = [amount for amount in amounts if amount is not None]
-    return sum(known) if known else None

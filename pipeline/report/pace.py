@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pipeline.report import words
 from pipeline.report.facts import ReportFacts
 
@@ -25,6 +27,12 @@ class CoveredPace:
         """``1.9 GB/h``; without a pace the amount alone."""
         rate = self.over(size_bytes, cluster, HOUR)
         return words.volume(size_bytes) if rate is None else words.volume(rate) + "/h"
+
+
+def sum_of_known(amounts: Iterable[float | None]) -> float | None:
+    """The sum of what is known; None when nothing is."""
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) if known else None
 
 
 def price_applied(facts: ReportFacts) -> str:

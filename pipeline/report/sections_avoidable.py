@@ -11,7 +11,7 @@ from pipeline.report import words
 from pipeline.report.avoidable import AvoidableCost, AvoidableLine
 from pipeline.report.document import ColumnHead, Columns, HeadlineFigure, ReportSection, ValueUnit
 from pipeline.report.facts import LASTING_PATHS, OpenFinding, ReportFacts, TopicCost
-from pipeline.report.pace import DAY, CoveredPace, price_applied
+from pipeline.report.pace import DAY, CoveredPace, price_applied, sum_of_known
 from pipeline.report.period import minute_of
 from pipeline.report.sections_cost import CLUSTER, grid
 from pipeline.report.weeks import week_windows
@@ -87,9 +87,9 @@ def owner_section(facts: ReportFacts, owners: OwnerBook) -> ReportSection:
         costs[None if found is None else found._replace(kind="", pattern="")].append(cost)
 
     def daily(owner: OwnerRule | None, of: Callable[[TopicCost], float | None]) -> float | None:
-        amounts = [pace.over(of(cost), cost.cluster, DAY) for cost in costs[owner] if cost.path in LASTING_PATHS]
-        known = [amount for amount in amounts if amount is not None]
-        return sum(known) if known else None
+        return sum_of_known(
+            pace.over(of(cost), cost.cluster, DAY) for cost in costs[owner] if cost.path in LASTING_PATHS
+        )
 
     columns: Columns[OwnerRule | None] = (
         (ColumnHead("owner"), lambda owner: _NO_OWNER if owner is None else owner.team),

@@ -18,7 +18,7 @@ from pipeline.report.document import (
     grid_of,
 )
 from pipeline.report.facts import DailyCost, RackPairBytes, ReaderLocality, ReportFacts
-from pipeline.report.pace import CoveredPace, price_applied
+from pipeline.report.pace import CoveredPace, price_applied, sum_of_known
 from pipeline.report.summaries import CONSUME
 
 CLUSTER = ColumnHead("cluster")
@@ -66,10 +66,10 @@ def _cost_lead(facts: ReportFacts) -> str:
     size = sum(row.cross_bytes or 0.0 for row in facts.costs)
     bill = f"cost {words.money(sum(usd))}{price_applied(facts)}" if usd else "have no known price"
     text = f"{words.volume(size)} crossed racks in this period and {bill}"
-    daily = [CoveredPace(facts).over(row.usd, row.cluster, words.SECONDS_PER_DAY) for row in facts.costs]
-    known = [amount for amount in daily if amount is not None]
-    if usd and known:
-        text += f", which is {words.money(sum(known))} a day at this pace"
+    pace = CoveredPace(facts)
+    daily = sum_of_known(pace.over(row.usd, row.cluster, words.SECONDS_PER_DAY) for row in facts.costs)
+    if usd and daily is not None:
+        text += f", which is {words.money(daily)} a day at this pace"
     without = sum(row.unpriced_bytes or 0.0 for row in facts.costs)
     return text + (f"; {words.volume(without)} of these have no price." if without and usd else ".")
 

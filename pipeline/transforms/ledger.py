@@ -242,15 +242,7 @@ def copies(changes: DataFrame) -> DataFrame:
         .where(F.size("fresh") > 0)
         .withColumn("one", F.explode("fresh"))
         .select(
-            "cluster",
-            "look",
-            "previous",
-            "taken_ms",
-            "topic",
-            "partition",
-            F.col("one.broker").alias("broker"),
-            was["leader_rack"].alias("source_rack"),
-            F.col("one.rack").alias("target_rack"),
+            *_copied_from(was["leader_rack"]),
             "run",
             _held(F.col("one"), now).alias("held"),
             (_held(F.col("one"), now) - _held_before(was)).alias("more"),
@@ -294,17 +286,24 @@ def losses(changes: DataFrame) -> DataFrame:
         changes.where(was.isNotNull() & now["size_fresh"])
         .withColumn("one", F.explode(there))
         .select(
-            "cluster",
-            "look",
-            "previous",
-            "taken_ms",
-            "topic",
-            "partition",
-            F.col("one.broker").alias("broker"),
-            now["leader_rack"].alias("source_rack"),
-            F.col("one.rack").alias("target_rack"),
+            *_copied_from(now["leader_rack"]),
             F.least(F.coalesce(held(F.col("one")), was["size_bytes"]), now["size_bytes"]).alias("copied"),
         )
+    )
+
+
+def _copied_from(source_rack: Column) -> tuple[str | Column, ...]:
+    """What tells one copy from others, with its racks; ``one`` is the replica that fetches."""
+    return (
+        "cluster",
+        "look",
+        "previous",
+        "taken_ms",
+        "topic",
+        "partition",
+        F.col("one.broker").alias("broker"),
+        source_rack.alias("source_rack"),
+        F.col("one.rack").alias("target_rack"),
     )
 
 

@@ -100,7 +100,7 @@ def test_streams_and_time_travel_reach_back_a_day_and_delta_cuts_off_the_log_bef
     spark, path = delta_tables.spark, delta_tables.path(ROWS)
 
     def downstream() -> list[int]:
-        """What a stream of somebody else has read of the table by now."""
+        """What a downstream stream has read of the table by now."""
         target = str(tmp_path / "downstream")
         source = spark.readStream.format("delta").load(path)
         sink = source.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "checkpoint"))
