@@ -180,6 +180,7 @@ WRITERS = {
     "testbed/demo/workload/__main__.py": "a tool of the developers; it tells of what it made itself",
     "pipeline/options.py": "the border of the pipeline's commands",
     "pipeline/submit.py": "errors, harmless by `error_lines`",
+    "pipeline/spark_java.py": "Java's own stderr, harmless line by line",
 }
 
 

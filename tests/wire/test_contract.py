@@ -27,6 +27,7 @@ KAFKA_KEYS = {
     "DESCRIBE_GROUPS": (15, 6),
     "CONSUMER_GROUP_DESCRIBE": (69, 1),
     "STREAMS_GROUP_DESCRIBE": (89, 0),
+    "DESCRIBE_SHARE_GROUP_OFFSETS": (90, 0),
     "FIND_COORDINATOR": (10, 4),
     "OFFSET_FETCH": (9, 8),
     "LIST_OFFSETS": (2, 7),
@@ -86,6 +87,9 @@ FIELDS = [
     ("SASL_AUTHENTICATE", "error_code error_message auth_bytes session_lifetime_ms"),
     ("CONSUMER_GROUP_DESCRIBE", "groups.members.rack_id member_epoch assignment target_assignment member_type"),
     ("STREAMS_GROUP_DESCRIBE", "groups.topology members group_epoch assignment_epoch"),
+    ("DESCRIBE_SHARE_GROUP_OFFSETS", "groups.group_id topics error_code"),
+    ("DESCRIBE_SHARE_GROUP_OFFSETS", "groups.topics.topic_name partitions"),
+    ("DESCRIBE_SHARE_GROUP_OFFSETS", "groups.topics.partitions.partition_index start_offset error_code"),
 ]
 
 
