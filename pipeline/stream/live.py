@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 
 from agent.errors import RackwiseError
 from agent.values.number_format import counted
-from pipeline.files import HadoopFiles
+from pipeline.files import StoredFiles
 from pipeline.jobs.incremental import IncrementalSums
 from pipeline.jobs.refresh import LookKey, RefreshSettings, catch_up, refresh
 from pipeline.jobs.work import ClusterHour
@@ -43,7 +43,7 @@ class LiveRefresh:
         self._tables = tables
         self._settings = settings
         self._say = say
-        self._pending = PendingHours(HadoopFiles(tables.spark), f"{tables.root}/_owed")
+        self._pending = PendingHours(StoredFiles(tables.spark), f"{tables.root}/_owed")
         self._histories_every_s = histories_every_ms / 1_000
         self._histories_at = time.monotonic()
         self._incremental = IncrementalSums()
@@ -106,7 +106,7 @@ class LiveRefresh:
 class PendingHours:
     """The hours in the folder ``path``, a file for each batch that brought new ones."""
 
-    def __init__(self, files: HadoopFiles, path: str) -> None:
+    def __init__(self, files: StoredFiles, path: str) -> None:
         self._files = files
         self._path = path
         self._names = [name for name in files.names(path) if name.endswith(".json")]
