@@ -8,6 +8,7 @@ from zlib import crc32
 from delta.tables import DeltaTable
 from pyspark.sql import functions as F
 
+from pipeline.delta_changes import settled
 from pipeline.files import located
 
 if TYPE_CHECKING:
@@ -54,19 +55,24 @@ class DeltaFiles:
         """Add the rows; Delta itself leaves out a number that is not greater than this writer's last."""
         adding = rows.write.format("delta").mode("append").option("mergeSchema", "true")
         adding = adding.option("txnAppId", writer).option("txnVersion", number)
-        (adding if self.exists(path) else _making(adding, table)).save(located(path))
+        settled(lambda _: (adding if self.exists(path) else _making(adding, table)).save(located(path)))
 
     def replace(
         self, path: str, table: TableSpec, rows: DataFrame, condition: str | None, *, fresh: bool = False
     ) -> None:
         """The rows in place of those that fulfil the condition; ``fresh``: none does."""
-        writer = rows.write.format("delta").mode("append" if fresh else "overwrite").option("mergeSchema", "true")
+        # Of a second try rows may be there: those of a first whose answer was lost.
+        settled(lambda is_first: self._replace(path, table, rows, condition, fresh=fresh and is_first))
+
+    def _replace(self, path: str, table: TableSpec, rows: DataFrame, condition: str | None, *, fresh: bool) -> None:
+        writer = rows.write.format("delta").option("mergeSchema", "true")
         if not self.exists(path):
-            _making(writer, table).save(located(path))
+            # Not in place of all rows: another writer may make the table meanwhile.
+            _making(writer.mode("errorifexists"), table).save(located(path))
         elif condition is None or fresh:
-            writer.save(located(path))  # it stays partitioned as it was made
+            writer.mode("append" if fresh else "overwrite").save(located(path))  # it stays partitioned as it was made
         else:
-            writer.option("replaceWhere", condition).save(located(path))
+            writer.mode("overwrite").option("replaceWhere", condition).save(located(path))
 
     def vacuum(self, path: str, before_day: str | None = None) -> None:
         """Delete days before that one, and data that no change within the retention needs.
@@ -75,9 +81,9 @@ class DeltaFiles:
         its retention, and a downstream stream or time travel finds every change since then.
         """
         table = DeltaTable.forPath(self._spark, located(path))
-        self._keep_as_set(table, path)
+        settled(lambda _: self._keep_as_set(table, path))
         if before_day is not None:
-            table.delete(F.col("day") < before_day)
+            settled(lambda _: table.delete(F.col("day") < before_day))
         table.vacuum()
 
     def _keep_as_set(self, table: DeltaTable, path: str) -> None:
@@ -91,8 +97,11 @@ class DeltaFiles:
 
     def merge(self, path: str, table: TableSpec, rows: DataFrame) -> None:
         """Each row in place of the one with its key, or as a new one."""
+        settled(lambda _: self._merge(path, table, rows))
+
+    def _merge(self, path: str, table: TableSpec, rows: DataFrame) -> None:
         if not self.exists(path):
-            self.replace(path, table, rows, None)
+            self._replace(path, table, rows, None, fresh=False)
             return
         same = " AND ".join(f"old.`{name}` <=> new.`{name}`" for name in table.key)
         (

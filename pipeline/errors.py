@@ -20,6 +20,7 @@ from agent.errors import (
     RackwiseError,
     TlsFailed,
 )
+from pipeline.store_errors import store_error
 
 _CAUSE = re.compile(r"(?:Caused by: )?((?:[a-z]\w*\.)+\w*(?:Exception|Error)): ([^\n]{1,300})")
 _MOST = 20_000
@@ -51,6 +52,8 @@ def of_spark(topic: str, message: str) -> RackwiseError:
     text = message[:_MOST]
     if re.search(r"failOnDataLoss|DATA_LOSS|OffsetOutOfRange", text):
         return data_lost(topic, _first_cause(text))
+    if (of_store := store_error(text)) is not None:  # first: a store's silence is none of the brokers
+        return of_store
     for words, kind, what in _MEANINGS:
         if re.search(words, text):
             return kind(what.format(topic=topic), why=_first_cause(text), todo=_ADVICE[kind])

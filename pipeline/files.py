@@ -13,20 +13,27 @@ from typing import TYPE_CHECKING, Any
 
 from pyarrow import fs as arrow
 
-from agent.errors import BadInput, RackwiseError
+from agent.errors import BadInput, FatalFailure, GaveUp, RackwiseError
+from pipeline.object_stores import s3_setting
+from pipeline.store_errors import store_error
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_S3 = ("s3a", "s3n", "s3")
 _S3_OPTIONS = {
     "access.key": "access_key",
     "secret.key": "secret_key",
     "session.token": "session_token",
     "endpoint": "endpoint_override",
     "endpoint.region": "region",
+    "assumed.role.arn": "role_arn",
 }
 """Option of Hadoop's S3A -> of Arrow's file system. Without credentials both look at the same places."""
+_AZURE_KEY = "spark.hadoop.fs.azure.account.key."
+_TRIES = 9
+"""Requests to S3 that fail are sent again so often, at growing distances."""
+_TURNS, _PAUSE_S = 3, 1.0
+"""How often what failed in a store all the same is done once more."""
 _WITH_FOLDERS = ("file", "hdfs", "viewfs")
 
 
@@ -44,12 +51,18 @@ class StoredFiles:
     """The files that a session reaches. A path is a URI, or is on this machine."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._setting: Callable[..., str | None] = spark.conf.get
+        self._setting: Callable[[str], str | None] = lambda name: spark.conf.get(name, None)
         self._systems: dict[str, arrow.FileSystem] = {}
 
     def exists(self, path: str) -> bool:
         """Whether there is a file or a folder."""
         return self._info(path).type is not arrow.FileType.NotFound
+
+    def has_bucket(self, path: str) -> bool:
+        """Whether the bucket or container of an object is there."""
+        system, at = self._at(path)
+        found = _done(path, system.get_file_info, at.partition("/")[0])
+        return found.type is not arrow.FileType.NotFound
 
     def names(self, folder: str) -> tuple[str, ...]:
         """The entries of the folder, sorted; none when it does not exist. Hadoop's checksums are left out."""
@@ -65,8 +78,14 @@ class StoredFiles:
         return text
 
     def write(self, path: str, text: str) -> None:
-        """A small text file that is not there yet, whole or not at all: under another name first, then renamed."""
+        """A small text file that is not there yet, whole or not at all.
+
+        Where files have folders it has another name first, and is then renamed; an object is there once all of it is.
+        """
         (system, at), (_, beside) = self._at(path), self._at(_beside(path))
+        if not renames_folders(path):
+            _done(path, _put, system, at, text)
+            return
         self._make_parent(path)
         _done(path, _put, system, beside, text)
         _done(path, system.move, beside, at)
@@ -116,10 +135,9 @@ class StoredFiles:
     def _system(self, scheme: str, host: str) -> arrow.FileSystem:
         if scheme == "file":
             return arrow.LocalFileSystem()
-        if scheme in _S3:
-            return _done(f"{scheme}://{host}", self._s3, host)
+        made = {"s3a": self._s3, "abfs": self._azure, "abfss": self._azure}.get(scheme, _by_uri(scheme))
         try:
-            return _done(f"{scheme}://{host}", arrow.FileSystem.from_uri, f"{scheme}://{host}/")[0]
+            return _done(f"{scheme}://{host}", made, host)
         except ValueError as error:
             raise BadInput(
                 f"{scheme}://{host} cannot be used for tables",
@@ -129,15 +147,29 @@ class StoredFiles:
 
     def _s3(self, bucket: str) -> arrow.S3FileSystem:
         """As the session sets S3A; the bucket's region is asked for where neither it nor an endpoint is set."""
-        given = {name: self._setting(f"spark.hadoop.fs.s3a.{of}", None) for of, name in _S3_OPTIONS.items()}
+        given = {name: s3_setting(self._setting, bucket, of) for of, name in _S3_OPTIONS.items()}
         options: dict[str, Any] = {name: value for name, value in given.items() if value}
-        if options and self._setting("spark.hadoop.fs.s3a.connection.ssl.enabled", "true") == "false":
-            options["scheme"] = "http"
         scheme, both, host = options.get("endpoint_override", "").partition("://")
+        if s3_setting(self._setting, bucket, "connection.ssl.enabled") == "false":
+            options["scheme"] = "http"
         options |= {"scheme": scheme, "endpoint_override": host} if both else {}
         if not options.keys() & {"endpoint_override", "region"}:
             options["region"] = arrow.resolve_s3_region(bucket)
-        return arrow.S3FileSystem(**options)
+        options.setdefault("region", "us-east-1")
+        again = arrow.AwsStandardS3RetryStrategy(max_attempts=_TRIES)
+        # Delayed: what is small is sent in one request, not as an upload of several parts.
+        options |= {"request_timeout": 60, "connect_timeout": 10, "allow_delayed_open": True}
+        return arrow.S3FileSystem(**options, retry_strategy=again)
+
+    def _azure(self, host: str) -> arrow.FileSystem:
+        """With the account's key where the session sets it; else Azure's own places are asked for credentials."""
+        account = host.partition("@")[2]
+        key = self._setting(f"{_AZURE_KEY}{account}") or self._setting(f"{_AZURE_KEY}{account.partition('.')[0]}")
+        return arrow.AzureFileSystem(account_name=account.partition(".")[0], account_key=key)
+
+
+def _by_uri(scheme: str) -> Callable[[str], arrow.FileSystem]:
+    return lambda host: arrow.FileSystem.from_uri(f"{scheme}://{host}/")[0]
 
 
 def _scheme(path: str) -> str:
@@ -145,15 +177,29 @@ def _scheme(path: str) -> str:
 
 
 def _done(path: str, action: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """What the action returns. Raises RackwiseError where the file system refuses it or does not answer."""
-    try:
-        return action(*arguments, **named)
-    except OSError as error:
-        raise RackwiseError(
-            f"{path} cannot be read or written",
-            why=str(error).splitlines()[0],
-            todo="Check that the file system answers, and the rights of this user there.",
-        ) from error
+    """What the action returns. Raises RackwiseError where the file system refuses it or does not answer.
+
+    A store is asked again, as its SDK does not send all that fails again: what is done here may be done twice.
+    """
+    tries = 1 if renames_folders(path) else _TURNS
+    for number in range(1, tries + 1):
+        try:
+            return action(*arguments, **named)
+        except OSError as error:
+            problem = _problem(path, error)
+            if number == tries or isinstance(problem, FatalFailure | GaveUp):
+                raise problem from error
+            time.sleep(_PAUSE_S)
+    raise AssertionError
+
+
+def _problem(path: str, error: OSError) -> RackwiseError:
+    of_store = None if renames_folders(path) else store_error(f"{path}: {error}")
+    return of_store or RackwiseError(
+        f"{path} cannot be read or written",
+        why=str(error).splitlines()[0],
+        todo="Check that the file system answers, and the rights of this user there.",
+    )
 
 
 def _get(system: arrow.FileSystem, at: str) -> str:

@@ -197,12 +197,20 @@ def _first_line(text: str) -> str:
 _LOCK = Path(__file__).with_name("jars.lock")
 
 
-def spark_jars(on_progress: Callable[[str], None] | None = None) -> tuple[Path, ...]:
-    """The connectors' jars, by name; from the cache, else by Maven, once. Raises ToolError, BadInput."""
-    directory = resolved("the Spark connectors", "spark", "spark", (), on_progress)
+def spark_jars(on_progress: Callable[[str], None] | None = None, connectors: tuple[str, ...] = ()) -> tuple[Path, ...]:
+    """The connectors' jars, by name; from the cache, else by Maven, once. Raises ToolError, BadInput.
+
+    ``connectors`` are the sets of object stores that are needed as well: ``s3a``, ``gs``, ``abfs``.
+    """
+    return tuple(jar for profile in ("spark", *connectors) for jar in _set_of_jars(profile, on_progress))
+
+
+def _set_of_jars(profile: str, on_progress: Callable[[str], None] | None) -> tuple[Path, ...]:
+    name = "the Spark connectors" if profile == "spark" else f"the connector of {profile}://"
+    directory = resolved(name, profile, profile, (), on_progress)
     jars = tuple(sorted(directory.glob("*.jar")))
     found = {jar.name: hashlib.sha256(jar.read_bytes()).hexdigest() for jar in jars}
-    locked = locked_jars()
+    locked = locked_jars(profile)
     if found != locked:
         odd = sorted(name for name in found.keys() | locked.keys() if found.get(name) != locked.get(name))
         raise BadInput(
@@ -213,7 +221,8 @@ def spark_jars(on_progress: Callable[[str], None] | None = None) -> tuple[Path, 
     return jars
 
 
-def locked_jars() -> dict[str, str]:
-    """File name -> SHA-256, of ``jars.lock``."""
-    lines = (line.split() for line in _LOCK.read_text("ascii").splitlines() if line and not line.startswith("#"))
+def locked_jars(profile: str = "spark") -> dict[str, str]:
+    """File name -> SHA-256, of the profile's part of ``jars.lock``."""
+    _, _, part = _LOCK.read_text("ascii").partition(f"# {profile}\n")
+    lines = (line.split() for line in part.partition("\n#")[0].splitlines() if line)
     return {name: digest for digest, name in lines}

@@ -99,11 +99,16 @@ def settings(
 
 @contextmanager
 def job(
-    name: str, loaded: LoadedSettings, conf: Mapping[str, str] | None = None, say: Callable[[str], None] = say
+    name: str,
+    loaded: LoadedSettings,
+    conf: Mapping[str, str] | None = None,
+    say: Callable[[str], None] = say,
+    also: Sequence[str] = (),
 ) -> Iterator[SparkCommand]:
     """The session and the tables that the settings name; the session ends with the block.
 
-    ``conf`` is this command's Spark configuration; settings win over it. Raises NeedsSpark, ToolError, RackwiseError.
+    ``conf`` is this command's Spark configuration; settings win over it. ``also`` are other roots that are read.
+    Raises NeedsSpark, ToolError, RackwiseError.
     """
     from pipeline.session import is_here, need_spark, spark_session  # noqa: PLC0415 an optional extra
 
@@ -111,10 +116,15 @@ def job(
     from pipeline import held_rows  # noqa: PLC0415 as above
     from pipeline.delta_tables import keeping  # noqa: PLC0415 as above
     from pipeline.files import StoredFiles  # noqa: PLC0415 as above
+    from pipeline.object_stores import check_root  # noqa: PLC0415 as above
+    from pipeline.store_errors import reach, told  # noqa: PLC0415 as above
     from pipeline.tables import TableStore  # noqa: PLC0415 as above
 
     wanted = loaded.settings.spark
     master = wanted.master or wanted.conf.get("spark.master")
+    roots = [root for root in (wanted.tables, wanted.checkpoints, *also) if root]
+    for root in roots:
+        check_root(root, wanted.conf, "spark.checkpoints" if root == wanted.checkpoints else "spark.tables")
     held = None if is_here(master) else held_rows.shared_folder(wanted.tables)
     kept = keeping(wanted.time_travel_ms) if wanted.format == "delta" else {}
     spark = spark_session(
@@ -122,10 +132,14 @@ def job(
         master=wanted.master,
         conf={**kept, **({held_rows.SETTING: held} if held else {}), **(conf or {}), **wanted.conf},
         format=wanted.format,
+        roots=roots,
         on_progress=say,
     )
     try:
-        yield SparkCommand(loaded.settings, spark, TableStore(spark, wanted.tables, wanted.format))
+        with told(roots):
+            for root in roots:
+                reach(spark, root)
+            yield SparkCommand(loaded.settings, spark, TableStore(spark, wanted.tables, wanted.format))
     finally:
         if held is not None:
             with suppress(RackwiseError):  # the error of the command is the one to report

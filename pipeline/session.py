@@ -12,13 +12,14 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent.errors import ConfigError, RackwiseError
 from pipeline import held_rows
+from pipeline.object_stores import connectors, store_settings
 from pipeline.spark_java import start_java
 
 if TYPE_CHECKING:
@@ -122,18 +123,20 @@ def spark_session(
     master: str | None = None,
     conf: Mapping[str, str] | Iterable[tuple[str, str]] = (),
     format: str = "delta",  # noqa: A002 Spark's own word for it
+    roots: Iterable[str] = (),
     on_progress: Callable[[str], None] | None = None,
 ) -> SparkSession:
     """The session, new or the one that runs already; ``conf`` wins over everything that is set here.
 
-    ``master`` None is that of ``spark-submit``, else every core of this machine. Raises NeedsSpark, ToolError when
+    ``master`` None is that of ``spark-submit``, else every core of this machine. ``roots`` are the URIs that it reads
+    and writes: those in object stores need the connector of their scheme. Raises NeedsSpark, ToolError when
     the connectors are missing, and RackwiseError when Spark does not start.
     """
     need_spark()
     from pyspark.errors import PySparkException  # noqa: PLC0415 an optional extra
     from pyspark.sql import SparkSession  # noqa: PLC0415 as above
 
-    settings = settings_of(master, dict(conf), format, on_progress)
+    settings = settings_of(master, dict(conf), format, on_progress, tuple(roots))
     if is_here(settings.get("spark.master")):
         settings.setdefault(held_rows.SETTING, held_rows.temporary_folder())
     builder = SparkSession.builder.appName(f"rackwise {name}")
@@ -156,6 +159,7 @@ def settings_of(
     conf: Mapping[str, str],
     format: str,  # noqa: A002 as above
     on_progress: Callable[[str], None] | None = None,
+    roots: Sequence[str] = (),
 ) -> dict[str, str]:
     """Every setting of the session that is not Spark's own default."""
     settings = dict(_ALWAYS)
@@ -165,8 +169,8 @@ def settings_of(
     if not submitted or master is not None:
         settings["spark.master"] = master or conf.get("spark.master", DEFAULT_MASTER)
     if is_here(settings.get("spark.master")):
-        settings |= _local(settings["spark.master"], conf, on_progress)
-    return settings | dict(conf)
+        settings |= _local(settings["spark.master"], conf, on_progress, connectors(roots))
+    return settings | store_settings(roots) | dict(conf)
 
 
 def small_batches(master: str | None) -> dict[str, str]:
@@ -228,7 +232,10 @@ def is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _local(master: str, conf: Mapping[str, str], on_progress: Callable[[str], None] | None) -> dict[str, str]:
+def _local(
+    master: str, conf: Mapping[str, str], on_progress: Callable[[str], None] | None, stores: tuple[str, ...]
+) -> dict[str, str]:
+    from agent.cli.plugin_jar import packaged_jar  # noqa: PLC0415 as below
     from pipeline.maven import spark_jars  # noqa: PLC0415 Maven runs only where jars are needed
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -237,7 +244,8 @@ def _local(master: str, conf: Mapping[str, str], on_progress: Callable[[str], No
     settings["spark.sql.shuffle.partitions"] = str(cores(master))
     settings["spark.sql.warehouse.dir"] = str(Path(tempfile.gettempdir()) / "rackwise-warehouse")
     if "spark.jars" not in conf and "spark.jars.packages" not in conf:
-        settings["spark.jars"] = ",".join(str(jar) for jar in spark_jars(on_progress))
+        own = (packaged_jar().path,) if "s3a" in stores else ()
+        settings["spark.jars"] = ",".join(str(jar) for jar in (*spark_jars(on_progress, stores), *own))
     return settings
 
 

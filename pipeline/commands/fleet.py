@@ -58,7 +58,7 @@ def fleet(
         config=config, properties=properties, assign=assign, bootstrap=bootstrap,
     )  # fmt: skip
     elsewhere = {name: options.settings(config=[path]).settings for name, path in targets.items()}
-    with options.job("fleet", loaded) as job:
+    with options.job("fleet", loaded, also=also or ()) as job:
         from pipeline.jobs.fleet import plan_looks, plan_problems, run_id
         from pipeline.tables import TableStore
 

@@ -78,17 +78,22 @@ def _tools() -> Path:
     return directory
 
 
-@cache
 def compose_spec() -> Path:
     """The program that reads compose files as ``docker compose config`` does, without an engine."""
+    return program(COMPOSE_MODULE, "compose-spec", ".")
+
+
+@cache
+def program(module: Path, name: str, package: str) -> Path:
+    """A program of one Go module of the tests, built when it is not there."""
     needed("go")
-    sources = b"".join((COMPOSE_MODULE / name).read_bytes() for name in ("main.go", "go.mod", "go.sum"))
+    sources = b"".join(file.read_bytes() for file in sorted(module.iterdir()) if file.suffix in {".go", ".mod", ".sum"})
     stamp = hashlib.sha256(sources + repr(_BUILD).encode()).hexdigest()[:12]
-    directory = cache_home() / "tools" / f"compose-{stamp}"
+    directory = cache_home() / "tools" / f"{name}-{stamp}"
     with _whole(directory) as unfinished:
         if unfinished is not None:
-            _build(COMPOSE_MODULE, unfinished / "compose-spec", ".")
-    return directory / "compose-spec"
+            _build(module, unfinished / name, package)
+    return directory / name
 
 
 def _build(module: Path, target: str | Path, *packages: str) -> None:
