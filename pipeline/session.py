@@ -235,7 +235,6 @@ def is_submitted() -> bool:
 def _local(
     master: str, conf: Mapping[str, str], on_progress: Callable[[str], None] | None, stores: tuple[str, ...]
 ) -> dict[str, str]:
-    from agent.cli.plugin_jar import packaged_jar  # noqa: PLC0415 as below
     from pipeline.maven import spark_jars  # noqa: PLC0415 Maven runs only where jars are needed
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -244,8 +243,7 @@ def _local(
     settings["spark.sql.shuffle.partitions"] = str(cores(master))
     settings["spark.sql.warehouse.dir"] = str(Path(tempfile.gettempdir()) / "rackwise-warehouse")
     if "spark.jars" not in conf and "spark.jars.packages" not in conf:
-        own = (packaged_jar().path,) if "s3a" in stores else ()
-        settings["spark.jars"] = ",".join(str(jar) for jar in (*spark_jars(on_progress, stores), *own))
+        settings["spark.jars"] = ",".join(str(jar) for jar in spark_jars(on_progress, stores))
     return settings
 
 
