@@ -341,7 +341,7 @@ class AgentDaemon:
             gaps=[f"{gap.part.value} {gap.subject}: {gap.cause.value}" for gap in cycle.snapshot.gaps],
             basis=rests_on.value,
             why_not_weights=why_not_weights,
-            recorded_in_full=recording.full,
+            recorded=recording.recorded,
             records_written=recording.counts.written,
             records_failed=recording.counts.failed,
             records_dropped=recording.counts.dropped,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from agent.telemetry.events import EventKind, TelemetryEvent
+from agent.telemetry.events import EventKind, LookRow, TelemetryEvent
 from agent.telemetry.looks import limits_digest
 from agent.values.assessment import Assessment, Locality
 from agent.values.cycle import AgentIdentity, Cycle, basis, cluster_size, sentence
@@ -109,22 +109,22 @@ def derived_events(
     cycle: Cycle, first: int, *, full: bool, agent: AgentIdentity = _UNNAMED
 ) -> Iterator[TelemetryEvent]:
     """Events after the ``first`` ones that rebuild the look; without ``full`` only lags and the report."""
-    n = first
-    for kind, subject, data in _rows(cycle, agent, full=full):
-        shape = to_json(DERIVED_SHAPES[kind], data)
-        yield TelemetryEvent(kind, subject, cycle.snapshot.cluster_id, cycle.look, n, cycle.snapshot.taken_ms, shape)
-        n += 1
+    for n, row in enumerate(derived_rows(cycle, full=full, agent=agent), first):
+        data = to_json(DERIVED_SHAPES[row.kind], row.data)
+        taken_ms = cycle.snapshot.taken_ms
+        yield TelemetryEvent(row.kind, row.subject, cycle.snapshot.cluster_id, cycle.look, n, taken_ms, data)
 
 
-def _rows(cycle: Cycle, agent: AgentIdentity, *, full: bool) -> Iterator[tuple[EventKind, str, Any]]:
+def derived_rows(cycle: Cycle, *, full: bool, agent: AgentIdentity = _UNNAMED) -> Iterator[LookRow]:
+    """The same events as values."""
     for group, copies in cycle.snapshot.copies.items():
-        yield EventKind.TASK_COPIES, f"group/{group}", TaskCopiesData(group, copies)
+        yield LookRow(EventKind.TASK_COPIES, f"group/{group}", TaskCopiesData(group, copies))
     if full:
         for finding in cycle.detection.findings:
-            yield EventKind.FINDING, str(finding.subject), _finding(finding)
+            yield LookRow(EventKind.FINDING, str(finding.subject), _finding(finding))
         for group, assessment in cycle.detection.assessments.items():
-            yield EventKind.ASSESSMENT, f"group/{group}", _assessment(assessment)
-    yield EventKind.REPORT, f"cluster/{cycle.snapshot.cluster_id}", _report(cycle, agent, full=full)
+            yield LookRow(EventKind.ASSESSMENT, f"group/{group}", _assessment(assessment))
+    yield LookRow(EventKind.REPORT, f"cluster/{cycle.snapshot.cluster_id}", _report(cycle, agent, full=full))
 
 
 def _finding(finding: Finding) -> FindingData:

@@ -32,6 +32,7 @@ from pipeline.transforms.look_rows import day_of
 from pipeline.transforms.looks import look_rows, silver_table
 from pipeline.transforms.prices import PriceRow, ProducerRow, price_table, producer_table
 from pipeline.transforms.spans import CONTEXT_MS, GAP_MS, HOUR_MS, hour_of, touched_hours
+from pipeline.transforms.whole_looks import whole_looks
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -48,6 +49,8 @@ class LookKey(NamedTuple):
     cluster: str
     look: str
     taken_ms: int
+    carries: bool = True
+    """Whether looks by changes may stand on it: events of a full look came, or that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +98,7 @@ def refresh(
     """
     began = time.monotonic()
     say = on_progress or (lambda _: None)
-    touched = None if looks is None else sorted(set(looks))
+    touched = None if looks is None else sorted({*looks, *_standing_on(tables, looks)})
     work = RefreshWork(tables)
     with SparkJobs(work.spark) as jobs:
         read = _silver(work, touched, jobs)
@@ -169,6 +172,17 @@ def taken_on(days: Collection[str]) -> Column:
     return reduce(or_, spans)
 
 
+def _standing_on(tables: TableStore, looks: Collection[LookKey]) -> list[LookKey]:
+    """The looks by changes that stand on these, and may have waited for the events that came."""
+    full = [one for one in looks if one.carries]
+    if not full:
+        return []
+    clusters, names = ({getattr(one, name) for one in full} for name in ("cluster", "look"))
+    rows = tables.read(bronze.TELEMETRY).where(F.col("cluster").isin(clusters) & F.col("base").isin(names))
+    standing = rows.select("cluster", "look", "taken_ms").distinct().collect()
+    return [LookKey(row["cluster"], row["look"], row["taken_ms"], carries=False) for row in standing]
+
+
 def _silver(work: RefreshWork, touched: list[LookKey] | None, jobs: SparkJobs) -> int:
     """Write the looks' silver rows, those that no hour needs in parallel with the hours; the number of looks."""
     if touched is not None and not touched:
@@ -177,7 +191,7 @@ def _silver(work: RefreshWork, touched: list[LookKey] | None, jobs: SparkJobs) -
     where: tuple[Where, ...] = ()
     if touched is not None:
         telemetry, where = _of_looks(telemetry, touched)
-    held = jobs.submit(work.hold, look_rows(telemetry))
+    held = jobs.submit(work.hold, look_rows(whole_looks(telemetry, work.tables.read(bronze.TELEMETRY))))
     condition = named(where)
     fresh = condition is not None and work.tables.read(silver.LOOKS).where(condition).isEmpty()
     wide = held.result()

@@ -17,8 +17,10 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from agent.errors import RackwiseError
+from agent.telemetry.derived import DERIVED_SHAPES
 from agent.values.number_format import counted
 from pipeline.files import HadoopFiles
 from pipeline.jobs.incremental import IncrementalSums
@@ -64,7 +66,9 @@ class LiveRefresh:
 
         The tables that were written: rows of each, None where they were not counted.
         """
-        looks = [LookKey(*row) for row in rows.select("cluster", "look", "taken_ms").distinct().collect()]
+        in_full = F.col("base").isNull() & ~F.col("kind").isin([str(kind) for kind in DERIVED_SHAPES])
+        found = rows.groupBy("cluster", "look", "taken_ms").agg(F.max(in_full)).collect()
+        looks = [LookKey(*row) for row in found]
         histories = time.monotonic() - self._histories_at >= self._histories_every_s
         done = refresh(
             self._tables,

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from agent.decode.members import decode_members
 from agent.model.build_snapshot import build_snapshot
 from agent.model.members import broker_is_rack_aware
+from agent.telemetry.changes import whole_look
 from agent.telemetry.derived import AssessmentData, FindingData, ReportData, TaskCopiesData
 from agent.telemetry.events import INPUT_SHAPES, EventKind, TelemetryEvent, from_pieces
 from agent.telemetry.looks import CycleInputs, IncompleteLookError, limits_digest, observation_from_events
@@ -81,6 +82,8 @@ def instance_of(look: str) -> str:
 
 def _rows(raw: Iterable[BronzeEvent]) -> tuple[SilverRow, ...]:
     events = tuple(_events(raw))
+    if any(event.kind is EventKind.KEPT for event in events):
+        events = tuple(whole_look(events, ()))  # what it keeps was not there, and that is the reason
     inputs = [event for event in events if event.kind in INPUT_SHAPES]
     derived: dict[EventKind, dict[int, Any]] = {kind: {} for kind in _DERIVED}
     for event in events:

@@ -140,7 +140,7 @@ def test_looks_that_cannot_be_used_are_left_out_and_told(spark: SparkSession, tm
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        pytest.param({"to_ms": TAKEN_MS - 1}, "full looks cover 2025-10-09", id="an empty stretch"),
+        pytest.param({"to_ms": TAKEN_MS - 1}, "whole looks cover 2025-10-09", id="an empty stretch"),
         pytest.param({"from_ms": 2, "to_ms": 2}, "--from is not before --to", id="a stretch that ends as it begins"),
         pytest.param({"cluster": "elsewhere"}, "of test-cluster", id="a cluster that is not there"),
         pytest.param({"groups": "a*"}, "--by groups", id="a pattern with whole looks"),
@@ -156,7 +156,7 @@ def test_tables_without_telemetry_and_strategies_that_read_otherwise_are_told(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     tables = TableStore(spark, str(tmp_path), "parquet")
-    with pytest.raises(BadInput, match="has no full look"):
+    with pytest.raises(BadInput, match="has no whole look"):
         run_backtest(tables, wanted("no-action"))
     strategies = chosen("own", changes=("own:group.acceptable_recovery_lag=1",))
     with pytest.raises(BadInput, match="--by looks"):
