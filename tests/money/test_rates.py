@@ -114,8 +114,8 @@ class TestTheAgent:
         _, rates = base_of_agent(Memory(), "f00d-1", TAKEN_MS - 20_000, now)
         snapshot = a_cluster().topic("orders", (1,)).snapshot()
         assert sentence(judged(rates, snapshot), snapshot) == (
-            "rates: unknown, as the newest recorded look in the agent's telemetry is its first, 20 s old, and rates need "
-            "two, record.every apart; --for 10s measures them"
+            "rates: unknown, as the newest recorded look in the agent's telemetry is its first, 20 s old, and rates "
+            "need two, record.every apart; --for 10s measures them"
         )
 
     def test_a_later_look_without_end_offsets_is_told_apart(self) -> None:
