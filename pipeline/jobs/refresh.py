@@ -98,7 +98,7 @@ def refresh(
     """
     began = time.monotonic()
     say = on_progress or (lambda _: None)
-    touched = None if looks is None else sorted({*looks, *_standing_on(tables, looks)})
+    touched = None if looks is None else sorted({*looks, *standing_on(tables, looks)})
     work = RefreshWork(tables)
     with SparkJobs(work.spark) as jobs:
         read = _silver(work, touched, jobs)
@@ -165,14 +165,7 @@ def kept_looks(tables: TableStore) -> tuple[LookKey, ...] | None:
     return tuple(sorted(LookKey(*row) for row in rows.distinct().collect()))
 
 
-def taken_on(days: Collection[str]) -> Column:
-    """Looks that began on these UTC days, as spans of ``taken_ms``: files without such a time are not read."""
-    begins = [round(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() * 1_000) for day in sorted(set(days))]
-    spans = [(F.col("taken_ms") >= begin) & (F.col("taken_ms") < begin + 24 * HOUR_MS) for begin in begins]
-    return reduce(or_, spans)
-
-
-def _standing_on(tables: TableStore, looks: Collection[LookKey]) -> list[LookKey]:
+def standing_on(tables: TableStore, looks: Collection[LookKey]) -> list[LookKey]:
     """The looks by changes that stand on these, and may have waited for the events that came."""
     full = [one for one in looks if one.carries]
     if not full:
@@ -181,6 +174,13 @@ def _standing_on(tables: TableStore, looks: Collection[LookKey]) -> list[LookKey
     rows = tables.read(bronze.TELEMETRY).where(F.col("cluster").isin(clusters) & F.col("base").isin(names))
     standing = rows.select("cluster", "look", "taken_ms").distinct().collect()
     return [LookKey(row["cluster"], row["look"], row["taken_ms"], carries=False) for row in standing]
+
+
+def taken_on(days: Collection[str]) -> Column:
+    """Looks that began on these UTC days, as spans of ``taken_ms``: files without such a time are not read."""
+    begins = [round(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() * 1_000) for day in sorted(set(days))]
+    spans = [(F.col("taken_ms") >= begin) & (F.col("taken_ms") < begin + 24 * HOUR_MS) for begin in begins]
+    return reduce(or_, spans)
 
 
 def _silver(work: RefreshWork, touched: list[LookKey] | None, jobs: SparkJobs) -> int:

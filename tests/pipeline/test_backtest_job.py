@@ -34,7 +34,8 @@ from tests.pipeline.histories import bronze_rows, events_of, recorded, shop, wit
 STRETCH_MS = 240_000
 COLUMNS = (
     "topic string, partition int, offset long, at double, event_id string, v int, kind string, subject string, "
-    "cluster string, look string, n int, taken_ms long, data string, more string, late boolean, day string"
+    "cluster string, look string, n int, taken_ms long, data string, more string, late boolean, base string, "
+    "base_taken_ms long, day string"
 )
 
 

@@ -15,6 +15,8 @@ from pipeline.stream import live
 from pipeline.stream.live import LiveRefresh
 from pipeline.tables import TableStore
 
+COLUMNS = "cluster string, look string, taken_ms long, base string, kind string"
+
 
 def test_histories_that_were_put_off_are_owed_until_they_stand(
     spark: SparkSession, delta_tables: TableStore, monkeypatch: pytest.MonkeyPatch
@@ -50,7 +52,7 @@ def test_histories_that_were_put_off_are_owed_until_they_stand(
         return LiveRefresh(delta_tables, RefreshSettings(), print, histories_every_ms=histories_every_ms)
 
     def batch(of: LiveRefresh, hour: int) -> None:
-        of.on_telemetry(spark.createDataFrame([("c", "i-1", hour)], "cluster string, look string, taken_ms long"))
+        of.on_telemetry(spark.createDataFrame([("c", "i-1", hour, None, "look")], COLUMNS))
 
     seldom = runner(3_600_000)
     batch(seldom, 1)
@@ -89,7 +91,7 @@ def test_what_was_learned_is_given_away_after_the_first_batch_and_with_histories
     of = LiveRefresh(delta_tables, RefreshSettings(), told.append, histories_every_ms=3_600_000, publish=publish)
 
     def batch() -> None:
-        of.on_telemetry(spark.createDataFrame([("c", "i-1", 1)], "cluster string, look string, taken_ms long"))
+        of.on_telemetry(spark.createDataFrame([("c", "i-1", 1, None, "look")], COLUMNS))
 
     batch()  # no broker answers
     batch()

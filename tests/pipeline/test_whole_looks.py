@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from pyspark.sql import functions as F
 
 from agent.loop import CycleStages, run_cycle
 from agent.record.files import read_events
@@ -26,17 +27,18 @@ from assignors.problem import TopicPartition
 from pipeline.backtest.strategies import chosen
 from pipeline.jobs.backtest import BacktestRequest, run_backtest
 from pipeline.jobs.fleet import plan_looks
-from pipeline.jobs.refresh import RefreshSettings, refresh
+from pipeline.jobs.refresh import LookKey, RefreshSettings, refresh, standing_on
 from pipeline.schemas.backtest import UNITS
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.fleet import PLANS
-from pipeline.schemas.gold import GOLD, PARTITION_TRAFFIC
+from pipeline.schemas.gold import GOLD
 from pipeline.schemas.silver import LOOKS, SILVER
 from pipeline.stream.live import LiveRefresh
 from pipeline.tables import Format, TableStore, WriterBatch
 from pipeline.transforms.look_rows import BronzeEvent, SilverRow, rows_of_look
+from pipeline.transforms.looks import look_rows, silver_table
 from pipeline.transforms.prices import PriceRow
-from pipeline.transforms.whole_looks import StandingEvent, whole_rows
+from pipeline.transforms.whole_looks import StandingEvent, whole_looks, whole_rows
 from tests.pipeline.contents import contents
 from tests.pipeline.histories import FREE, flowing, shop, with_tasks
 from tests.pipeline.look_events import telemetry
@@ -173,13 +175,19 @@ def at_once(tables: TableStore, told: Iterable[list[TelemetryEvent]]) -> TableSt
 
 def test_a_look_that_waits_is_known_once_its_full_look_has_come(make_tables: MakeTables, tmp_path: Path) -> None:
     first, second = recorded(tmp_path, 600_000, looks=2).values()
-    live = LiveTables(make_tables("live", "parquet"))
-    live.batch(second)
-    assert [(row.complete, row.problem) for row in live.tables.read(LOOKS).collect()] == [(False, WAITS)]
-    live.batch(first)
-    looks = live.tables.read(LOOKS).select("look", "complete", "full", "problem").collect()
-    assert sorted(map(tuple, looks)) == [("0000000a-0", True, True, None), ("0000000a-1", True, True, None)]
-    assert live.tables.read(PARTITION_TRAFFIC).where("records > 0").count() > 0
+    tables = make_tables("tables", "parquet")
+    for number, (came, looks) in enumerate(((second, [(False, WAITS)]), (first, [(True, None)]))):
+        tables.append(TELEMETRY, telemetry(tables.spark, came), WriterBatch("test", number))
+        rows = tables.read(TELEMETRY)
+        wide = look_rows(whole_looks(rows.where(F.col("look") == second[0].look), rows))
+        found = silver_table(wide, LOOKS).select("complete", "problem").collect()
+        assert [tuple(row) for row in found] == looks
+    # What came last touches the look that stands on it.
+    touched = LookKey(first[0].cluster, first[0].look, first[0].taken_ms)
+    assert standing_on(tables, [touched]) == [
+        LookKey(second[0].cluster, second[0].look, second[0].taken_ms, carries=False)
+    ]
+    assert standing_on(tables, [touched._replace(carries=False)]) == []
 
 
 @pytest.mark.drill
