@@ -208,6 +208,29 @@ def test_a_topic_that_was_deleted_is_made_again(where: str, prefix: str) -> None
         wait_for(lambda: name not in admin.list_topics(timeout=10).topics, "the topic is gone")
         wait_for(lambda: one.once() and _holds(where, name), "it is written again", within_s=60)
     assert all(sorted(replicas) == [1, 2, 3] for replicas in described(where, name)[0]), "not by a broker, blindly"
+    assert _looks_that_wait(where, name) == []
+
+
+def test_in_a_topic_that_somebody_made_anew_the_next_look_is_in_full(where: str, prefix: str) -> None:
+    name = f"{prefix}.telemetry"
+    admin = AdminClient({"bootstrap.servers": where})
+    with agent(where, prefix) as one:
+        one.once()
+        assert one.once().number == 2
+        admin.delete_topics([name])[name].result(10)
+        wait_for(lambda: name not in admin.list_topics(timeout=10).topics, "the topic is gone")
+        admin.create_topics([NewTopic(name, 6, 1)])[name].result(10)
+        wait_for(lambda: one.once() and _holds(where, name), "it is written again", within_s=60)
+        one.once()
+    assert _looks_that_wait(where, name) == []
+
+
+def _looks_that_wait(where: str, topic: str) -> list[str]:
+    """Why looks in the topic, of which there are some, cannot be rebuilt."""
+    lines = sorted((record.value for record in read_all(where, topic)), key=lambda value: json.loads(value)["look"])
+    why: list[str] = []
+    assert list(recorded_looks(from_lines(lines), why.append))
+    return why
 
 
 def _holds(where: str, topic: str) -> bool:
