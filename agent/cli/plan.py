@@ -313,6 +313,6 @@ def _reads_words(reads: int, crossing: int, unknown: int) -> Iterator[str]:
         yield f"{counted(unknown, 'read')} {UNKNOWN}"
         return
     if crossing or unknown < reads or not reads:
-        yield f"{crossing:,} of {reads - unknown:,} cross"
+        yield f"{crossing:,} of {reads - unknown:,} {'crosses' if crossing == 1 else 'cross'}"
     if unknown:
         yield f"{unknown:,} {UNKNOWN}"

@@ -233,7 +233,8 @@ def unseen(look: StageEvaluation, money: MoneyDocument) -> list[str]:
     total = money["total"]
     if total["unknown"]:
         parts = counted(total["parts"], "read or copy", "reads and copies")
-        sentences.append(f"whether {total['unknown']:,} of {parts} cross racks")
+        cross = "crosses" if total["unknown"] == 1 else "cross"
+        sentences.append(f"whether {total['unknown']:,} of {parts} {cross} racks")
     if look.snapshot.topics and not look.snapshot.bytes_per_s:
         sentences.append(f"no rate is known: {money['rates']['why_not']}")
     rights = look.snapshot.rights

@@ -63,7 +63,8 @@ def lead(look: StageEvaluation, standings: Mapping[str, ProposalStanding]) -> st
         parts.append(f"{waiting:,} can be approved")
     if total:
         unknown = sum(saved_usd_per_day(proposal.predicted) is None for proposal in proposals)
-        rest = f"; of {counted(unknown, 'proposal')} it is unknown what they save" if unknown else ""
+        save = "it saves" if unknown == 1 else "they save"
+        rest = f"; of {counted(unknown, 'proposal')} it is unknown what {save}" if unknown else ""
         parts.append(f"those with a known saving take {total} a day off the bill{rest}")
     return "; ".join(parts) + "."
 

@@ -185,7 +185,8 @@ def lead(past: Sequence[CycleSummary], events: Sequence[Any], span: TimelineSpan
         parts.append("No group reads anything" if past and _reads_nothing(past[-1]) else _UNKNOWN_READS)
     more = sum(one.more_events for one in past)
     seen = counted(len(events) + more, "event") if events else "no event was seen"
-    parts.append(f"{seen} in {counted(span.hours, 'hour')}" + (f", of which {more:,} are not kept" if more else ""))
+    left_out = f", of which {more:,} {'is' if more == 1 else 'are'} not kept" if more else ""
+    parts.append(f"{seen} in {counted(span.hours, 'hour')}{left_out}")
     if started_ms > span.from_ms:
         parts.append(f"what was before this agent's start {lasted(span.until_ms - started_ms)} ago is unknown")
     return "; ".join(parts) + "."

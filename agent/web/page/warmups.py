@@ -104,7 +104,8 @@ def _row(copy: TaskCopy, group: StreamsGroup, look: StageEvaluation) -> dict[str
         "lag_age_ms": copy.lag_age_ms,
     }
     lag = "its lag is unknown" if copy.lag is None else f"its lag is {records(copy.lag)}"
-    sentence = f"task {copy.task} of {group.id} on {row['client']}: {lag}, of which {threshold:,} are acceptable"
+    accepted = f"{threshold:,} {'is' if threshold == 1 else 'are'} acceptable"
+    sentence = f"task {copy.task} of {group.id} on {row['client']}: {lag}, of which {accepted}"
     return {**row, "outlook": outlook(copy), "sentence": f"{sentence}; {outlook(copy)}"}
 
 
