@@ -20,7 +20,7 @@ from agent.web.page.links import proposal_link, subject_link
 from agent.web.page.page_documents import ActingRecords
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.proposal_standing import ProposalStanding, attempts_of, standing_of
-from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, instant_cell
+from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, fields_of, instant_cell
 
 KINDS = tuple(kind.value for kind in ProposalKind)
 
@@ -100,12 +100,13 @@ def _open_table(
         unit="proposal",
         rows=rows,
         columns=(
-            TableColumn("proposal", "Proposal", _name, lambda row: row["id"]),
+            _PROPOSAL,
             TableColumn("subject", "About", _subject, _subject_text),
             TableColumn("sentence", "Change", lambda row: TableCell(row["sentence"], tone="wide"),
                         lambda row: row["sentence"]),
             TableColumn("saves_usd_per_day", "Saves a day", saves,
-                        lambda row: saved_usd_per_day(by_id[row["id"]].predicted), is_number=True, falls=True),
+                        lambda row: saved_usd_per_day(by_id[row["id"]].predicted), is_number=True, falls=True,
+                        beside={"at_most_saves_usd_per_day": lambda row: most_saved(by_id[row["id"]])}),
             TableColumn("bytes_to_copy", "To copy", lambda row: copied_cell(by_id[row["id"]]),
                         lambda row: row["predicted"]["bytes_to_move"], is_number=True, falls=True),
             TableColumn("state", "State", state, lambda row: standings[row["id"]].state),
@@ -131,7 +132,14 @@ def saving_cell(proposal: Proposal) -> TableCell:
         return TableCell(saving_words(saved), tone="good" if saved > 0 else "")
     if not proposal.predicted.before:
         return TableCell(None, hint="its effect on reads is not predicted")
-    return TableCell(usd_between(None, proposal.predicted.usd_per_day_before))
+    return TableCell(usd_between(None, most_saved(proposal)))
+
+
+def most_saved(proposal: Proposal) -> float | None:
+    """Dollars a day that it saves at most, where how many is unknown: what crosses now."""
+    predicted = proposal.predicted
+    unknown = saved_usd_per_day(predicted) is None and predicted.before
+    return predicted.usd_per_day_before if unknown else None
 
 
 def copied_cell(proposal: Proposal) -> TableCell:
@@ -159,7 +167,7 @@ def ended_table(ended: Sequence[EndedProposal], now_ms: int) -> TableSource:
         columns=(
             TableColumn("ended", "Ended", lambda row: TableCell(f"{lasted(now_ms - row['ended_ms'])} ago"),
                         lambda row: row["ended_ms"], falls=True),
-            TableColumn("proposal", "Proposal", _name, lambda row: row["id"]),
+            _PROPOSAL,
             TableColumn("subject", "About", _subject, _subject_text),
             TableColumn("why", "Why", lambda row: TableCell(row["why"], tone="wide"), lambda row: row["why"]),
         ),
@@ -196,6 +204,9 @@ def history_table(rows: Sequence[Any], unreadable: str) -> TableSource:
 
 def _name(row: TableRow) -> TableCell:
     return TableCell(rendered("proposal_name.html", id=row["id"], kind=row["kind"], href=proposal_link(row["id"])))
+
+
+_PROPOSAL = TableColumn("proposal", "Proposal", _name, lambda row: row["id"], beside=fields_of("kind"))
 
 
 def _subject(row: TableRow) -> TableCell:

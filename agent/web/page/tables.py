@@ -6,6 +6,8 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -47,8 +49,18 @@ class TableColumn(NamedTuple):
     """Whether the first click sorts the largest first."""
     is_sorted: bool = True
     """Whether rows can be sorted by it, where it has a value."""
-    is_shown: bool = True
-    """False for a column of the files alone."""
+    beside: Mapping[str, Callable[[TableRow], Any]] = MappingProxyType({})
+    """Further figures that its cell shows, such as a bound; each has a column of its own in CSV."""
+
+    @property
+    def fields(self) -> Mapping[str, Callable[[TableRow], Any]]:
+        """Its columns in CSV."""
+        return {} if self.value is None else {self.name: self.value, **self.beside}
+
+
+def fields_of(*names: str) -> Mapping[str, Callable[[TableRow], Any]]:
+    """These fields of a row, by their names."""
+    return {name: itemgetter(name) for name in names}
 
 
 class TableChoice(NamedTuple):
@@ -138,11 +150,10 @@ def shown(source: TableSource, asked: Mapping[str, str]) -> TableShown:
     pages = max(1, -(-len(rows) // size))
     part = rows[(page - 1) * size : page * size]
     text, own = _wanted(asked, f"{prefix}q"), _own_fields(source, prefix)
-    columns = [column for column in source.columns if column.is_shown]
     return TableShown(
         source=source,
-        heads=tuple(_head(column, by, asked, prefix) for column in columns),
-        rows=tuple(tuple(column.cell(row) for column in columns) for row in part),
+        heads=tuple(_head(column, by, asked, prefix) for column in source.columns),
+        rows=tuple(tuple(column.cell(row) for column in source.columns) for row in part),
         total=len(source.rows),
         found=len(rows),
         first=(page - 1) * size + 1 if part else 0,
@@ -176,12 +187,12 @@ def _cut(source: TableSource, asked: Mapping[str, str], prefix: str) -> tuple[Se
 
 def as_csv(source: TableSource, asked: Mapping[str, str]) -> str:
     """All rows that the filter leaves, in their order: figures with all their digits, no formula, unknown as empty."""
-    columns = [column for column in source.columns if column.value is not None]
+    fields = {name: of for column in source.columns for name, of in column.fields.items()}
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\r\n")
-    writer.writerow([column.name for column in columns])
+    writer.writerow(fields)
     for row in chosen_rows(source, asked):
-        writer.writerow([_plain(column.value(row)) for column in columns if column.value is not None])
+        writer.writerow([_plain(of(row)) for of in fields.values()])
     return written.getvalue()
 
 

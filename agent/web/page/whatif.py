@@ -17,7 +17,7 @@ from agent.values.snapshot import OtherGroup, StreamsGroup
 from agent.web.page.environment import rendered
 from agent.web.page.links import group_link, subject_link, subject_words
 from agent.web.page.page_request import PageRequest, PageView
-from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, severity_cell
+from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, fields_of, severity_cell
 from agent.web.what_if_answers import MOST_CHANGES, WhatIfAnswer
 from config.foreign_text import safe_text
 
@@ -183,6 +183,10 @@ def group_table(rows: Sequence[TableRow]) -> TableSource:
             lambda row: outcome(row, name),
             lambda row: None if row[name] is None else row[name]["crossing"],
             falls=True,
+            beside={
+                **{f"{name}_{field}": _figure(name, field) for field in _COSTS},
+                **(fields_of("plugin_gain") if name == "plugin" else {}),
+            },
         )
 
     return TableSource(
@@ -194,9 +198,6 @@ def group_table(rows: Sequence[TableRow]) -> TableSource:
             TableColumn("group", "Group", lambda row: TableCell(row["group"], group_link(row["group"]), tone="name"),
                         lambda row: row["group"]),
             *(column(name) for name in names),
-            *(_in_file(name, field) for name in COLUMNS for field in _COSTS),
-            TableColumn("plugin_gain", "plugin_gain", lambda row: TableCell(row["plugin_gain"]),
-                        lambda row: row["plugin_gain"], is_shown=False),
             TableColumn("waiting", "Waits", _waiting, lambda row: row["waiting"], is_number=True,
                         hint="partitions without a reader until the group has rebalanced"),
             TableColumn("note", "Note", lambda row: TableCell(row["note"], tone="wide"), lambda row: row["note"]),
@@ -211,19 +212,9 @@ def group_table(rows: Sequence[TableRow]) -> TableSource:
 _COSTS = ("reads", "unknown", "crossing_bytes_per_s", "usd_per_day", "moved", "standbys", "standbys_sharing_a_rack")
 
 
-def _in_file(column: str, field: str) -> TableColumn:
-    """One figure of an assignment, in a field of its own."""
-    return TableColumn(
-        f"{column}_{field}",
-        field,
-        lambda row: TableCell(str(_field(row[column], field))),
-        lambda row: _field(row[column], field),
-        is_shown=False,
-    )
-
-
-def _field(of: Mapping[str, Any] | None, name: str) -> Any:
-    return None if of is None else of[name]
+def _figure(column: str, field: str) -> Any:
+    """One figure of an assignment."""
+    return lambda row: None if row[column] is None else row[column][field]
 
 
 def _waiting(row: TableRow) -> TableCell:

@@ -13,11 +13,11 @@ from lxml.etree import _Element as HtmlElement
 
 from agent.documents.cluster import RackDocument
 from agent.documents.views import racks
-from agent.values.finding import FindingReason
+from agent.values.finding import FindingReason, SubjectId
 from agent.web.page.environment import environment
 from agent.web.page.findings import _sentence
 from agent.web.page.flows import RackFlow, RackFlows
-from agent.web.page.page_documents import FindingRemedy, remedies
+from agent.web.page.page_documents import FindingRemedies
 from agent.web.page.routes import VIEWS
 from agent.web.page.svg_rack_map import MOST_FLOWS, rack_map
 from config.foreign_text import is_unsafe
@@ -321,7 +321,7 @@ def test_a_cause_that_another_finding_has_a_line_for_has_that_line() -> None:
     look = watched(answers)
     (off,) = [one for one in look.detection.findings if one.reason is FindingReason.RACK_AWARENESS_OFF]
     assert "no member sends a rack" in off.sentence
-    assert remedies(look, [off])[off.id].lines == ("client.rack=<a|b|c>",)
+    assert FindingRemedies(look).of(off).lines == ("client.rack=<a|b|c>",)
 
 
 @pytest.mark.parametrize(
@@ -332,8 +332,11 @@ def test_a_cause_that_another_finding_has_a_line_for_has_that_line() -> None:
     ],
 )
 def test_a_held_finding_waits_for_brokers_alone(kind: str, waits: str) -> None:
-    template = environment().get_template("remedy.html")
-    assert waits in template.render(remedy=FindingRemedy((), ()), links=[], held=True, kind=kind)
+    look = WORLDS["sick"]()
+    held = replace(look.detection.findings[0], subject=SubjectId(kind, "1"), held=True)
+    remedy = FindingRemedies(look).of(held)
+    assert remedy.waits == waits
+    assert waits in environment().get_template("remedy.html").render(remedy=remedy, links=[])
 
 
 def test_rules_of_a_group_have_names_in_words_and_no_fault_where_there_is_none() -> None:
