@@ -82,7 +82,7 @@ def _table(asked: PageRequest, rows: list[Any], *, is_one: bool) -> TableSource:
         text=lambda row: f"{row['subject']} {row['finding']} {row['sentence']}",
         choices=(
             TableChoice("severity", "Severity", _SEVERITIES, lambda row: row["severity"]),
-            TableChoice("kind", "About", kinds, lambda row: row["subject"].partition("/")[0]),
+            TableChoice("kind", "About", kinds, lambda row: row["subject"].partition("/")[0], is_of_rows=True),
         ),
         empty="No part of the cluster is unseen, and nothing was found."
         if not look.snapshot.gaps
@@ -124,4 +124,4 @@ def _remedy(remedy: FindingRemedy) -> Markup:
     return rendered("remedy.html", remedy=remedy, links=links)
 
 
-VIEWS = (PageView("/findings", findings_view),)
+VIEWS = (PageView("/findings", findings_view, fields={"id": ()}),)

@@ -275,4 +275,4 @@ def _rules_table(rows: Sequence[Any]) -> TableSource:
     )  # fmt: skip
 
 
-VIEWS = (PageView("/groups/group", group_view),)
+VIEWS = (PageView("/groups/group", group_view, fields={"id": ()}, at_times=("assignments",)),)

@@ -173,7 +173,7 @@ def _table(asked: PageRequest, rows: Sequence[Any], racks: Sequence[str]) -> Tab
         rows=rows,
         columns=columns,
         text=lambda row: f"{row['group']} {row['kind']} {row['assignor'] or ''}",
-        choices=(TableChoice("kind", "Kind", kinds, lambda row: row["kind"]),),
+        choices=(TableChoice("kind", "Kind", kinds, lambda row: row["kind"], is_of_rows=True),),
         empty="No group was seen, and some may be hidden." if asked.look.snapshot.gaps else "There are no groups.",
         stacks=True,
     )

@@ -210,7 +210,7 @@ def plan_view(asked: PageRequest) -> Response:
     )
 
 
-VIEWS = (PageView("/moves", moves_view), PageView("/moves/plan", plan_view))
+VIEWS = (PageView("/moves", moves_view), PageView("/moves/plan", plan_view, fields={"id": ()}))
 
 
 _TONES = {"done": ("good", "✓"), "failed": ("bad", "✕"), "cancelled": ("quiet", "✕"), "rolled back": ("quiet", "↺")}

@@ -278,6 +278,7 @@ def _document(proposal: Proposal) -> Markup | None:
 
 def file_view(asked: PageRequest) -> Response:
     """A file of the proposal: its document, or the replica lists for Kafka's own tool."""
+    asked.check_query()
     found = found_proposal(asked, asked.query.get("id", ""))
     if found is None:
         return no_proposal(asked, asked.query.get("id", ""))
@@ -292,4 +293,7 @@ def file_view(asked: PageRequest) -> Response:
     return Response(wanted.content(), media_type="application/json", headers=headers)
 
 
-VIEWS = (PageView("/proposals/proposal", proposal_view), PageView("/proposals/file", file_view))
+VIEWS = (
+    PageView("/proposals/proposal", proposal_view, fields={"id": ()}, at_times=("checks", "why", "others")),
+    PageView("/proposals/file", file_view, fields={"id": (), "file": ()}),
+)

@@ -117,7 +117,7 @@ def _open_table(
         choices=(
             TableChoice("kind", "Kind", KINDS, lambda row: row["kind"]),
             TableChoice("state", "State", sorted({one.state for one in standings.values()}),
-                        lambda row: standings[row["id"]].state),
+                        lambda row: standings[row["id"]].state, is_of_rows=True),
         ),
         empty="No proposal is open.",
         page_rows=25,

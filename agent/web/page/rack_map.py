@@ -280,4 +280,4 @@ def _after(name: str, title: str, words: Any) -> TableColumn:
     return TableColumn(name, title, cell, lambda row: row[name], is_number=True, falls=True)
 
 
-VIEWS = (PageView("/racks", rack_view, is_of_all=True),)
+VIEWS = (PageView("/racks", rack_view, is_of_all=True, fields={"rack": ()}, at_times=("loss", "survivors")),)

@@ -382,6 +382,7 @@ def _download(row: TableRow) -> TableCell:
 
 def figure_view(asked: PageRequest) -> Response:
     """A figure of the folder, as an image that runs nothing and loads nothing."""
+    asked.check_query()
     folder, wanted = asked.agent.settings.settings.http.reports, asked.query.get("name", "")
     try:
         files = [] if folder is None else folder_files(folder)
@@ -400,6 +401,12 @@ def figure_view(asked: PageRequest) -> Response:
 
 
 VIEWS = (
-    PageView("/reports", reports_view, needs_look=False),
-    PageView("/reports/figure", figure_view, needs_look=False),
+    PageView(
+        "/reports",
+        reports_view,
+        needs_look=False,
+        fields={"file": (), "of": [one.key for one in QUANTITIES]},
+        at_times=("table", "outcomes", "files"),
+    ),
+    PageView("/reports/figure", figure_view, needs_look=False, fields={"name": ()}),
 )

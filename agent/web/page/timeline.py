@@ -256,7 +256,7 @@ def event_table(rows: Sequence[TableRow]) -> TableSource:
         ),
         sort="-at_ms",
         text=lambda row: f"{row['kind']} {row['subject']} {row['sentence']}",
-        choices=(TableChoice("kind", "What", _kinds(rows), lambda row: row["kind"]),),
+        choices=(TableChoice("kind", "What", _kinds(rows), lambda row: row["kind"], is_of_rows=True),),
         empty="Nothing happened in this time, as far as this agent saw.",
         page_rows=25,
         stacks=True,
@@ -291,4 +291,4 @@ def _number(value: int | None) -> TableCell:
     return TableCell(None if value is None else f"{value:,}")
 
 
-VIEWS = (PageView("/timeline", timeline_view, needs_look=False),)
+VIEWS = (PageView("/timeline", timeline_view, needs_look=False, fields={"hours": [str(one) for one in HOURS]}),)

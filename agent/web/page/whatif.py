@@ -28,6 +28,8 @@ _TITLES = {
 _LONGEST = 500
 _OF_PAGE = ("format", "table", "view", "told")
 """Fields of the query that any page may have."""
+_TABLES = ("groups", "findings", "proposals", "copies", "racks")
+"""Keys of the answer's tables, which have fields of their own: ``groups.sort``."""
 _SUGGESTED = 200
 """Groups, topics and brokers that the form suggests."""
 
@@ -76,8 +78,8 @@ def texts_of(asked: PageRequest) -> dict[str, tuple[str, ...]]:
 def _unknown_question(asked: PageRequest) -> WhatIfAnswer | None:
     """The refusal of a field that is no kind of change: an answer without it would be one to another question."""
     known = [one.name for one in QUESTIONS]
-    # A field with a dot belongs to one of the tables below the answer.
-    unknown = [name for name in asked.request.query_params if name not in (*known, *_OF_PAGE) and "." not in name]
+    own = (*known, *_OF_PAGE)
+    unknown = [one for one in asked.request.query_params if one not in own and one.partition(".")[0] not in _TABLES]
     if not unknown:
         return None
     near = did_you_mean(unknown[0][:_LONGEST], known)
@@ -339,4 +341,4 @@ def rack_table(rows: Sequence[TableRow]) -> TableSource:
     )
 
 
-VIEWS = (PageView("/whatif", whatif_view),)
+VIEWS = (PageView("/whatif", whatif_view, at_times=_TABLES, has_questions=True),)
