@@ -326,7 +326,9 @@ def _twice(request: Request, view: PageView) -> QueryFault | None:
     counts = Counter(name for name, _ in request.query_params.multi_items())
     once = (*_ANY_VIEW, *view.fields) if view.has_questions else counts
     found = next((name for name in once if counts[name] > 1), None)
-    return found and QueryFault(f"{found}: it has one value, and {counts[found]} are asked for", f"Keep one {found}.")
+    if found is None:
+        return None
+    return QueryFault(f"{found}: it has one value, and {counts[found]} are asked for", f"Keep one {found}.")
 
 
 def _fault_of(name: str, value: str, view: PageView) -> QueryFault | None:

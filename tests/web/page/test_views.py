@@ -324,6 +324,29 @@ def test_a_cause_that_another_finding_has_a_line_for_has_that_line() -> None:
     assert FindingRemedies(look).of(off).lines == ("client.rack=<a|b|c>",)
 
 
+def test_an_assignor_is_no_mend_where_no_assignment_can_be_local() -> None:
+    """Members in racks without brokers need another rack first; where replicas are elsewhere no line helps."""
+    topics = an_observation(a=(1,), b=(2,), c=(3,), d=(4,)).topic("orders", (1, 2), (2, 3), (3, 1))
+    topics.kip848("away", consumer("m1", "zone-x", "orders-1"), consumer("m2", "zone-y", "orders-0 orders-2"))
+    topics.kip848("both", consumer("m1", "zone-x", "orders-1"), consumer("m2", None, "orders-0 orders-2"))
+    topics.kip848("beside", consumer("m1", "d", "orders-1"), consumer("m2", "d", "orders-0 orders-2"))
+    topics.kip848("partly", consumer("m1", "zone-x", "orders-1"), consumer("m2", "a", "orders-0 orders-2"))
+    topics.group("blind", reader("m", "zone-x", "orders-0 orders-1 orders-2"), assignor="roundrobin")
+    look = watched(topics)
+    kinds = (FindingReason.GROUP_KIND_IGNORES_RACKS, FindingReason.RACK_AWARENESS_OFF)
+    of = FindingRemedies(look).of
+    choice = "client.rack=<a|b|c|d>"
+    assert {one.subject.name: of(one).lines for one in look.detection.findings if one.reason in kinds} == {
+        "away": (choice,),
+        "both": (choice,),
+        "beside": (),
+        "partly": ("group.protocol=classic",),
+        "blind": (choice,),
+    }
+    (beside,) = [one for one in look.detection.findings if one.subject.name == "beside" and one.reason in kinds]
+    assert "replicas and leaders near the members" in of(beside).words
+
+
 @pytest.mark.parametrize(
     ("kind", "waits"),
     [
