@@ -14,6 +14,7 @@ from lxml.etree import _Element as HtmlElement
 from agent.documents.cluster import RackDocument
 from agent.documents.views import racks
 from agent.values.finding import FindingReason, SubjectId
+from agent.values.limits import Limits
 from agent.web.page.environment import environment
 from agent.web.page.findings import _sentence
 from agent.web.page.flows import RackFlow, RackFlows
@@ -21,7 +22,7 @@ from agent.web.page.page_documents import FindingRemedies
 from agent.web.page.routes import VIEWS
 from agent.web.page.svg_rack_map import MOST_FLOWS, rack_map
 from config.foreign_text import is_unsafe
-from tests.builders import an_observation, consumer, reader
+from tests.builders import an_observation, consumer, instance, reader, with_group
 from tests.foreign_texts import POISONS
 from tests.web.page.answers import page_client, read, words
 from tests.web.page.worlds import WORLDS, many, watched
@@ -278,6 +279,31 @@ def test_a_streams_application_tells_warm_ups_from_standbys() -> None:
     shop = page("sick", "/groups/group?id=shop-app")
     now = shop.findall(".//div[@class='three']/div")[0]
     assert len([one for one in now.iter("span") if "tile warmup" in (one.get("class") or "")]) == 4
+
+
+@pytest.mark.parametrize(
+    ("settings", "own", "standbys"),
+    [
+        ({"num_standby_replicas": 1}, "", 4),
+        (None, "Standbys are not computed: num.standby.replicas is unknown, and Kafka's default of 0 is assumed.", 0),
+    ],
+    ids=["by the settings", "unknown"],
+)
+def test_a_column_without_standbys_says_why(settings: dict[str, int] | None, own: str, standbys: int) -> None:
+    answers = an_observation(a=(1,), b=(2,)).topic("shop", (1,), (2,), (1,), (2,))
+    answers.topic("app-store-changelog", *[(1, 2), (2, 1)] * 2, cleanup_policy="compact")
+    sides = {"0_0": "shop-0", "0_1": "shop-1"}, {"0_2": "shop-2", "0_3": "shop-3"}
+    answers.streams("app", instance(1, "a", *sides), instance(2, "b", *sides[::-1]))
+    limits = Limits() if settings is None else with_group("app", **settings)
+    document = read(page_client(watched(answers, limits)).get("/groups/group?id=app").text)
+    now, predicted, optimum = document.findall(".//div[@class='three']/div")
+    shown = [len([one for one in column.iter("span") if one.get("class", "").startswith("tile standby")])
+             for column in (now, predicted, optimum)]  # fmt: skip
+    assert shown == [4, standbys, 0]
+    notes = [
+        [words(one) for one in column.findall("p") if one.get("class") == "note"] for column in (predicted, optimum)
+    ]
+    assert notes == [[own] if own else [], ["Standbys are not computed: the optimum is of active tasks alone."]]
 
 
 def test_warm_ups_have_lag_threshold_range_source_and_the_next_probe() -> None:
