@@ -20,7 +20,7 @@ from agent.web.page.findings import _sentence
 from agent.web.page.flows import RackFlow, RackFlows
 from agent.web.page.page_documents import FindingRemedies
 from agent.web.page.routes import VIEWS
-from agent.web.page.svg_rack_map import MOST_FLOWS, rack_map
+from agent.web.page.svg_rack_map import MOST_FLOWS, MOST_ROOMS, rack_map
 from config.foreign_text import is_unsafe
 from tests.builders import an_observation, consumer, instance, reader, with_group
 from tests.foreign_texts import POISONS
@@ -229,6 +229,48 @@ def test_a_pair_whose_flows_are_too_small_to_be_drawn_is_not_called_quiet() -> N
     assert str(rack_map(rows, some)).count("nothing crosses") == 27
     assert "nothing crosses" not in str(rack_map(rows, some._replace(is_measured=False)))
     assert rack_map([rack_row(f"r{number}") for number in range(13)], some) is None
+
+
+@pytest.mark.parametrize("measured", [True, False])
+@pytest.mark.parametrize("number", range(2, MOST_ROOMS + 1))
+def test_no_words_of_the_rack_map_cover_words_or_a_room_or_are_cut(number: int, measured: bool) -> None:
+    names = [f"eu-central-1{'abcdefghijkl'[at]}" for at in range(number - 1)] + [
+        "a-rack-with-a-name-of-forty-letters-in-b"
+    ]
+    rates = {"replicate": 24e6, "consume": 7.3e6}
+    flows = tuple(
+        RackFlow(a, b, path, rate * (1 + (names.index(a) * 3 + names.index(b)) % 5), 1_234.56)
+        for path, rate in rates.items()
+        for a in names
+        for b in names
+        if a != b and (names.index(a) + names.index(b)) % 3
+    )
+    rows: list[RackDocument] = [{**rack_row(name), "absent_brokers": [8]} for name in names]
+    ranked = tuple(sorted(flows, key=lambda flow: -(flow.bytes_per_s or 0.0)))
+    page = f"<!doctype html><title>map</title>{rack_map(rows, RackFlows(ranked, (), is_measured=measured))}"
+    picture = read(page).find(".//svg")
+    assert picture is not None
+    width, height = float(picture.get("width")), float(picture.get("height"))
+
+    def box(rect: HtmlElement) -> tuple[float, float, float, float]:
+        x, y, across, down = (float(rect.get(name)) for name in ("x", "y", "width", "height"))
+        return x, y, x + across, y + down
+
+    found = {
+        kind: [box(one) for one in picture.iter("rect") if one.get("class") == kind] for kind in ("tag", "room-ground")
+    }
+    assert found["tag"]
+    assert all(x >= 0 and y >= 0 and right <= width and down <= height for x, y, right, down in found["tag"])
+    for at, one in enumerate(found["tag"]):
+        for other in (*found["tag"][at + 1 :], *found["room-ground"]):
+            apart = one[0] >= other[2] or other[0] >= one[2] or one[1] >= other[3] or other[1] >= one[3]
+            assert apart, (one, other)
+    for room in picture.findall(".//a"):
+        name, brokers = room.findall("text")[:2]
+        assert words(brokers) == "2 brokers, 1 absent"
+        if name.get("y") == brokers.get("y"):
+            assert float(name.get("x")) + 7.6 * len(words(name)) <= float(brokers.get("x")) - 6.2 * len(words(brokers))
+    assert words(picture.findall(".//a")[-1].find("text")).endswith("in-b"), "its end tells racks apart"
 
 
 def rack_row(name: str) -> RackDocument:
