@@ -251,7 +251,7 @@ def _saves(predicted: PredictedEffect) -> dict[str, Any]:
     return {"saves $/day": saving_words(saved), "usd_per_day_saved": saved}
 
 
-WITH_PLUGIN = "with the plug-in"
+WITH_PLUGIN = "plug-in"
 """In a table; the field is ``plugin``."""
 SHOWN = ("group", "assignor", "now", "own", WITH_PLUGIN, "optimum", "worth")
 COLUMNS = ("now", "own", "plugin", "optimum")
