@@ -9,8 +9,7 @@ from starlette.responses import Response
 
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.number_format import lasted, sized
-from agent.web.page.environment import rendered
-from agent.web.page.links import proposal_link, subject_link, subject_words
+from agent.web.page.environment import proposal_link, rendered, subject_link, subject_words
 from agent.web.page.page_documents import FindingRemedies, FindingRemedy, shared_findings
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, severity_cell

@@ -22,10 +22,9 @@ from agent.values.plan import Plan
 from agent.values.proposal import Proposal
 from agent.values.snapshot import ReaderGroup
 from agent.values.verdict import Allow, Hold, Verdict
-from agent.web.page.environment import rendered, short_name, utc_words
+from agent.web.page.environment import proposal_link, rack_link, rendered, short_name, utc_words
 from agent.web.page.group_tiles import COLUMNS, ColumnShown, GroupTiles
 from agent.web.page.groups import heat_cell, shared_ledger
-from agent.web.page.links import proposal_link, rack_link
 from agent.web.page.page_documents import shared_costs
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, fields_of

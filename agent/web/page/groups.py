@@ -13,8 +13,7 @@ from agent.simulate.evaluation import StageEvaluation
 from agent.values.assessment import rack_bits
 from agent.values.number_format import counted
 from agent.values.snapshot import PartitionState, Rack, RackState, ReaderGroup, Snapshot, states_of
-from agent.web.page.environment import percent
-from agent.web.page.links import group_link
+from agent.web.page.environment import group_link, percent
 from agent.web.page.look_documents import DocumentMaker
 from agent.web.page.page_documents import shared_groups
 from agent.web.page.page_request import PageRequest, PageView

@@ -16,7 +16,7 @@ from agent.values.finding import Finding, FindingSeverity, SubjectId
 from agent.values.number_format import counted, few, in_full, usd, usd_per_gb
 from agent.values.observation import ObservationPart
 from agent.values.proposal import ProposalKind, saved_usd_per_day
-from agent.web.page.links import finding_link, proposal_link
+from agent.web.page.environment import finding_link, proposal_link
 from agent.web.page.look_documents import DocumentMaker
 from agent.web.page.page_documents import gap_sentences, shared_checks, shared_findings, shared_money
 from agent.web.page.page_request import PageRequest, PageView

@@ -22,8 +22,7 @@ from agent.values.proposal import Proposal, ProposalKind, saved_usd_per_day
 from agent.values.reassignment import attempt
 from agent.web.access.person import AccessRole
 from agent.web.cycle_history import EndedProposal, newest_ended, racks_of
-from agent.web.page.environment import rendered
-from agent.web.page.links import subject_link
+from agent.web.page.environment import rendered, subject_link
 from agent.web.page.page_documents import ActingRecords
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.proposal_standing import (

@@ -15,8 +15,7 @@ from agent.values.limits import AgentMode
 from agent.values.number_format import counted, lasted, sized
 from agent.values.proposal import Proposal, ProposalKind, saved_usd_per_day
 from agent.web.cycle_history import IN_PLACE, EndedProposal
-from agent.web.page.environment import rendered
-from agent.web.page.links import proposal_link, subject_link
+from agent.web.page.environment import proposal_link, rendered, subject_link
 from agent.web.page.page_documents import ActingRecords
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.proposal_standing import ProposalStanding, attempts_of, standing_of

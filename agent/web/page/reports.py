@@ -17,8 +17,7 @@ from starlette.responses import Response
 
 from agent.money.traffic import bytes_words
 from agent.values.number_format import counted, sized, usd
-from agent.web.page.environment import address, percent
-from agent.web.page.links import proposal_link
+from agent.web.page.environment import address, percent, proposal_link
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.svg_scatter import ScatterPoint, scatter
 from agent.web.page.tables import TableCell, TableColumn, TableRow, TableSource, instant_cell

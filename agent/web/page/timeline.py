@@ -12,8 +12,7 @@ from agent.documents.journal import history_rows
 from agent.money.traffic import bytes_words
 from agent.values.number_format import counted, lasted
 from agent.web.cycle_history import CycleSummary, HistoryEvent, HistoryKind
-from agent.web.page.environment import address, percent, rendered
-from agent.web.page.links import subject_link, subject_words
+from agent.web.page.environment import address, percent, rendered, subject_link, subject_words
 from agent.web.page.page_documents import ActingRecords
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.svg_timeline import DESK, PHONE, TimelineMark, TimelinePoint, legend, timeline

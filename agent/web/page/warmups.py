@@ -15,8 +15,7 @@ from agent.values.journal import JournalState
 from agent.values.number_format import counted, lasted, records
 from agent.values.proposal import ProposalReason
 from agent.values.snapshot import RackState, Range, StreamsGroup, StreamsProcess, TaskCopy, TaskRole
-from agent.web.page.environment import utc_words
-from agent.web.page.links import group_link, rack_link
+from agent.web.page.environment import group_link, rack_link, utc_words
 from agent.web.page.look_documents import DocumentMaker
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.svg_warmups import warmup_bars

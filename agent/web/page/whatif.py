@@ -14,8 +14,7 @@ from agent.plan.new_partitions import did_you_mean
 from agent.simulate.change_texts import QUESTIONS, ChangeQuestion, changes_of
 from agent.values.number_format import counted, sized
 from agent.values.snapshot import OtherGroup, StreamsGroup
-from agent.web.page.environment import rendered
-from agent.web.page.links import group_link, subject_link, subject_words
+from agent.web.page.environment import group_link, rendered, subject_link, subject_words
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, fields_of, severity_cell
 from agent.web.what_if_answers import MOST_CHANGES, WhatIfAnswer
