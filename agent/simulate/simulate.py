@@ -369,7 +369,8 @@ def simulate(
 def _settled(snapshot: Snapshot, groups: Iterable[GroupSimulation]) -> Snapshot:
     """The snapshot in which each of these groups has what its own assignor gives it in the end, where that is known."""
     for one in groups:
-        group, settled = snapshot.groups[one.group_id], one.prediction and one.prediction.settled
+        group = snapshot.groups[one.group_id]
+        settled = None if one.prediction is None else one.prediction.settled
         if settled is not None and isinstance(group, ReaderGroup):
             snapshot = with_assignment(snapshot, group, settled)
     return snapshot
