@@ -379,7 +379,7 @@ def _no_table(tables: Sequence[TableSource]) -> str:
 
 
 def theme_answer(request: Request) -> Response:
-    """Keeps the wanted theme in a cookie and leads back; without script, too."""
+    """Keeps the wanted theme in a cookie and leads back; without script, too. Raises AccessRefused for no theme."""
     back = request.query_params.get("back", "/")
     wanted = request.query_params.get("set", "")
     if wanted not in (*THEMES, "auto"):
