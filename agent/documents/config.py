@@ -1,4 +1,4 @@
-"""Documents of ``config``, ``assign``, ``optimize``, ``plugin jar`` and ``notify test``, and the settings in force."""
+"""Documents of ``config``, ``assign``, ``optimize``, ``plugin jar``, ``notify test``; rows of settings in force."""
 
 from __future__ import annotations
 

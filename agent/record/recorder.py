@@ -25,7 +25,7 @@ from agent.record.own_topics import OwnTopic, OwnTopics
 from agent.record.proposals import PublishedProposal, standing_in, update
 from agent.record.reader import MEMORY_PARTITION, RestoredMemory, open_reader, restore
 from agent.telemetry.changes import FullLook, LookHead
-from agent.telemetry.derived import derived_events, derived_rows
+from agent.telemetry.derived import derived_events, derived_rows, last_report
 from agent.telemetry.events import EventKind, TelemetryEvent, to_lines
 from agent.telemetry.looks import observation_rows
 from agent.values.clock import ClockReading
@@ -108,6 +108,11 @@ class CycleRecorder:
         self._standing: Mapping[str, PublishedProposal] | None = None
         self._recorded_ms: int | None = None
         self._full: _WrittenLook | None = None
+        self._last: Cycle | None = None
+
+    @property
+    def _identity(self) -> AgentIdentity:
+        return AgentIdentity(self._plan.agent, socket.gethostname(), os.getpid(), self._plan.poll_ms)
 
     def restore(self, observation: Observation, now: ClockReading) -> RestoredMemory:
         """The memory of an earlier process from the telemetry topic, where that exists."""
@@ -121,7 +126,7 @@ class CycleRecorder:
 
     def record(self, cycle: Cycle) -> RecordingResult:
         """Write the cycle. Never raises because of a broker or a disk; problems are in the result."""
-        recorded = self._is_recorded(cycle)
+        recorded, self._last = self._is_recorded(cycle), cycle
         if self._publisher is None:
             deque(self._copied(self._lines(cycle, recorded=recorded)), maxlen=0)
             return RecordingResult(recorded, self.counts(), 0, self._problems())
@@ -148,8 +153,14 @@ class CycleRecorder:
         """A sentence for each topic that could not be created so far."""
         return self._topics.problems()
 
-    def close(self, deadline_ms: int) -> int:
-        """Write what is waiting; how many records were lost."""
+    def close(self, deadline_ms: int, at_ms: int) -> int:
+        """Report that the agent has stopped at that time, and write what is waiting; how many records were lost."""
+        if self._last is not None:
+            lines = _written(last_report(self._last, self._identity, at_ms))
+            if self._publisher is None:
+                deque(self._copied(lines), maxlen=0)
+            else:
+                self._publisher.write(self._telemetry_records(lines), deadline_ms)
         return self._publisher.close(deadline_ms) if self._publisher else 0
 
     def _is_recorded(self, cycle: Cycle) -> bool:
@@ -161,16 +172,18 @@ class CycleRecorder:
 
     def _lines(self, cycle: Cycle, *, recorded: bool) -> Iterator[_Line]:
         """The look's events where it is recorded, then the derived ones; one event in memory at a time."""
-        agent = AgentIdentity(self._plan.agent, socket.gethostname(), os.getpid(), self._plan.poll_ms)
-        events = self._recorded_events(cycle, agent) if recorded else derived_events(cycle, 0, full=False, agent=agent)
-        return (_Line(event.kind, event.subject, text) for event in events for text in to_lines(event))
+        if recorded:
+            events = self._recorded_events(cycle)
+        else:
+            events = derived_events(cycle, 0, full=False, agent=self._identity)
+        return (line for event in events for line in _written(event))
 
-    def _recorded_events(self, cycle: Cycle, agent: AgentIdentity) -> Iterator[TelemetryEvent]:
+    def _recorded_events(self, cycle: Cycle) -> Iterator[TelemetryEvent]:
         """In full, or by changes since the last look that was, where that is where this one goes."""
         findings = cycle.after.first_seen
         rows = chain(
             observation_rows(cycle.observation, cycle.before, cycle.limits, findings),
-            derived_rows(cycle, full=True, agent=agent),
+            derived_rows(cycle, full=True, agent=self._identity),
         )
         head = LookHead(cycle.snapshot.cluster_id, cycle.look, cycle.snapshot.taken_ms)
         now = _WrittenLook(FullLook(head), cycle.snapshot.monotonic_ms, self._lost(), self._topic_id(cycle))
@@ -256,3 +269,7 @@ class CycleRecorder:
         published = self._publisher.problems() if self._publisher else ()
         filed = self._file.problem() if self._file else None
         return (*self._topics.problems(), *published, *([filed] if filed else []))
+
+
+def _written(event: TelemetryEvent) -> Iterator[_Line]:
+    return (_Line(event.kind, event.subject, text) for text in to_lines(event))

@@ -7,14 +7,14 @@ often it ran. So it may be killed and run again, and a refresh of everything giv
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from agent.errors import BadInput
@@ -28,11 +28,12 @@ from pipeline.local_relation import local_relation
 from pipeline.price_files import price_rows, producer_rows
 from pipeline.schemas import bronze, silver
 from pipeline.tables import TableStore, Where, named
+from pipeline.transforms.large_looks import PART_BYTES, data_bytes, parts_of
 from pipeline.transforms.look_rows import day_of
 from pipeline.transforms.looks import look_rows, silver_table
 from pipeline.transforms.prices import PriceRow, ProducerRow, price_table, producer_table
 from pipeline.transforms.spans import CONTEXT_MS, GAP_MS, HOUR_MS, hour_of, touched_hours
-from pipeline.transforms.whole_looks import whole_looks
+from pipeline.transforms.whole_looks import full_looks, standing_looks, with_kept
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -87,6 +88,7 @@ def refresh(
     outcomes: bool = True,
     pending: Collection[ClusterHour] = (),
     incremental: IncrementalSums | None = None,
+    look_bytes: Mapping[LookId, int] | None = None,
     on_progress: Callable[[str], None] | None = None,
 ) -> RefreshSummary:
     """Works out silver and gold again for these looks and the hours that they touch; for all looks when None.
@@ -94,14 +96,15 @@ def refresh(
     ``histories``: whether warm-ups, restore rates, rebalances and drift are worked out as well, for the hours touched
     and for the ``pending`` ones; otherwise the caller keeps those touched as pending. ``outcomes``: whether outcomes of
     proposals are worked out. ``incremental``: the sums that one refresh after the other adds to, which
-    spares them reading the looks of the refreshes before; it changes nothing that is written.
+    spares them reading the looks of the refreshes before; it changes nothing that is written. ``look_bytes``: data of
+    each look, by which large ones are divided; None: it is counted.
     """
     began = time.monotonic()
     say = on_progress or (lambda _: None)
     touched = None if looks is None else sorted({*looks, *standing_on(tables, looks)})
     work = RefreshWork(tables)
     with SparkJobs(work.spark) as jobs:
-        read = _silver(work, touched, jobs)
+        read = _silver(work, touched, jobs, look_bytes)
         say(f"{counted(read, 'look')} read")
         hours = _touched_hours(work, touched)
         work.hours = None if touched is None else hours
@@ -183,7 +186,9 @@ def taken_on(days: Collection[str]) -> Column:
     return reduce(or_, spans)
 
 
-def _silver(work: RefreshWork, touched: list[LookKey] | None, jobs: SparkJobs) -> int:
+def _silver(
+    work: RefreshWork, touched: list[LookKey] | None, jobs: SparkJobs, look_bytes: Mapping[LookId, int] | None
+) -> int:
     """Write the looks' silver rows, those that no hour needs in parallel with the hours; the number of looks."""
     if touched is not None and not touched:
         return 0
@@ -191,7 +196,16 @@ def _silver(work: RefreshWork, touched: list[LookKey] | None, jobs: SparkJobs) -
     where: tuple[Where, ...] = ()
     if touched is not None:
         telemetry, where = _of_looks(telemetry, touched)
-    held = jobs.submit(work.hold, look_rows(whole_looks(telemetry, work.tables.read(bronze.TELEMETRY))))
+    known = dict(_look_bytes(telemetry) if look_bytes is None else look_bytes)
+    standing = standing_looks(telemetry)
+    if standing:
+        full = full_looks(work.tables.read(bronze.TELEMETRY), standing)
+        known |= _bytes_of_full(standing, _look_bytes(full))
+        telemetry = with_kept(telemetry, full)
+    large: dict[tuple[str, str], int] = {look: parts for look, size in known.items() if (parts := parts_of(size))}
+    if standing and large:
+        telemetry = work.hold(telemetry)  # its parts are read several times
+    held = jobs.submit(work.hold, look_rows(telemetry, large, work.hold))
     condition = named(where)
     fresh = condition is not None and work.tables.read(silver.LOOKS).where(condition).isEmpty()
     wide = held.result()
@@ -208,6 +222,18 @@ def _silver(work: RefreshWork, touched: list[LookKey] | None, jobs: SparkJobs) -
     ]
     _write_silver(work, writes, jobs)
     return int(counts["looks"])
+
+
+def _bytes_of_full(standing: Iterable[Row], full: Mapping[LookId, int]) -> dict[LookId, int]:
+    """How large looks by changes are with what they keep, of those whose full look is large."""
+    bases = {LookId(row["cluster"], row["look"]): LookId(row["cluster"], row["base"]) for row in standing}
+    return {look: full[base] for look, base in bases.items() if base in full}
+
+
+def _look_bytes(telemetry: DataFrame) -> dict[LookId, int]:
+    """Data of each large look."""
+    sizes = telemetry.groupBy("cluster", "look").agg(data_bytes()).where(F.col("bytes") > PART_BYTES)
+    return {LookId(row["cluster"], row["look"]): row["bytes"] for row in sizes.collect()}
 
 
 def _write_silver(work: RefreshWork, writes: list[TableWrite], jobs: SparkJobs) -> None:

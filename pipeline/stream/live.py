@@ -22,11 +22,12 @@ from pyspark.sql import functions as F
 from agent.errors import RackwiseError
 from agent.telemetry.derived import DERIVED_SHAPES
 from agent.values.number_format import counted
-from pipeline.files import HadoopFiles
-from pipeline.jobs.incremental import IncrementalSums
+from pipeline.files import StoredFiles
+from pipeline.jobs.incremental import IncrementalSums, LookId
 from pipeline.jobs.refresh import LookKey, RefreshSettings, catch_up, refresh
 from pipeline.jobs.work import ClusterHour
 from pipeline.tables import TableStore
+from pipeline.transforms.large_looks import data_bytes
 
 
 class LiveRefresh:
@@ -45,7 +46,7 @@ class LiveRefresh:
         self._tables = tables
         self._settings = settings
         self._say = say
-        self._pending = PendingHours(HadoopFiles(tables.spark), f"{tables.root}/_owed")
+        self._pending = PendingHours(StoredFiles(tables.spark), f"{tables.root}/_owed")
         self._histories_every_s = histories_every_ms / 1_000
         self._histories_at = time.monotonic()
         self._incremental = IncrementalSums()
@@ -67,8 +68,8 @@ class LiveRefresh:
         The tables that were written: rows of each, None where they were not counted.
         """
         in_full = F.col("base").isNull() & ~F.col("kind").isin([str(kind) for kind in DERIVED_SHAPES])
-        found = rows.groupBy("cluster", "look", "taken_ms").agg(F.max(in_full)).collect()
-        looks = [LookKey(*row) for row in found]
+        found = rows.groupBy("cluster", "look", "taken_ms").agg(F.max(in_full).alias("carries"), data_bytes()).collect()
+        looks = [LookKey(row["cluster"], row["look"], row["taken_ms"], carries=row["carries"]) for row in found]
         histories = time.monotonic() - self._histories_at >= self._histories_every_s
         done = refresh(
             self._tables,
@@ -78,6 +79,7 @@ class LiveRefresh:
             outcomes=histories or self._is_first,
             pending=self._pending.hours,
             incremental=self._incremental,
+            look_bytes={LookId(row["cluster"], row["look"]): row["bytes"] for row in found},
         )
         self._is_first = False
         if histories:
@@ -110,7 +112,7 @@ class LiveRefresh:
 class PendingHours:
     """The hours in the folder ``path``, a file for each batch that brought new ones."""
 
-    def __init__(self, files: HadoopFiles, path: str) -> None:
+    def __init__(self, files: StoredFiles, path: str) -> None:
         self._files = files
         self._path = path
         self._names = [name for name in files.names(path) if name.endswith(".json")]

@@ -7,13 +7,13 @@ waits for. Events that did not move are copied as text; those that did are read 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from operator import attrgetter
 from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -46,20 +46,32 @@ _ROWS = 1_000
 
 def whole_looks(rows: DataFrame, telemetry: DataFrame) -> DataFrame:
     """The rows of bronze.telemetry with what looks by changes keep; ``telemetry`` has the full looks as well."""
+    standing = standing_looks(rows)
+    return with_kept(rows, full_looks(telemetry, standing)) if standing else rows.select(*StandingEvent._fields)
+
+
+def standing_looks(rows: DataFrame) -> list[Row]:
+    """The looks by changes among the rows, each with its full look: cluster, look, base, base_taken_ms."""
     by_changes = rows.where(F.col("base").isNotNull())
-    full = by_changes.select("cluster", "base", "base_taken_ms").distinct().collect()
-    fields = StandingEvent._fields
-    if not full:
-        return rows.select(*fields)
-    times = [row["base_taken_ms"] for row in full]
-    bases = telemetry.where(
-        F.col("cluster").isin(sorted({row["cluster"] for row in full}))
-        & F.col("look").isin(sorted({row["base"] for row in full}))
+    return by_changes.select("cluster", "look", "base", "base_taken_ms").distinct().collect()
+
+
+def full_looks(telemetry: DataFrame, standing: Sequence[Row]) -> DataFrame:
+    """The events of the full looks on which they stand."""
+    times = [row["base_taken_ms"] for row in standing]
+    return telemetry.where(
+        F.col("cluster").isin(sorted({row["cluster"] for row in standing}))
+        & F.col("look").isin(sorted({row["base"] for row in standing}))
         & F.col("taken_ms").between(min(times), max(times))
         & F.col("base").isNull()
     )
-    both = bases.select(*fields, F.col("look").alias("base"), F.lit(0).alias("turn")).unionByName(
-        by_changes.select(*fields, "base", F.lit(1).alias("turn"))
+
+
+def with_kept(rows: DataFrame, full: DataFrame) -> DataFrame:
+    """The rows with what looks by changes keep of these full looks."""
+    fields = StandingEvent._fields
+    both = full.select(*fields, F.col("look").alias("base"), F.lit(0).alias("turn")).unionByName(
+        rows.where(F.col("base").isNotNull()).select(*fields, "base", F.lit(1).alias("turn"))
     )
     ordered = both.repartition("cluster", "base").sortWithinPartitions("cluster", "base", "turn", "look", "n")
     return rows.where(F.col("base").isNull()).select(*fields).unionByName(ordered.mapInArrow(_whole, _SCHEMA))
