@@ -110,8 +110,6 @@ def rows_of_events(
             derived[event.kind][event.n] = from_json(_DERIVED[event.kind], event.data)
         elif event.kind in INPUT_SHAPES:
             inputs.append(event)
-        elif event.kind is EventKind.KEPT:
-            list(whole_look((event,), ()))  # what it keeps was not there, and that is the reason
     reports: list[ReportData] = list(derived[EventKind.REPORT].values())
     copies: list[TaskCopiesData] = list(derived[EventKind.TASK_COPIES].values())
     if not inputs and reports and not reports[0].full:
@@ -148,9 +146,12 @@ def events_of(raw: Iterable[BronzeEvent]) -> Iterator[TelemetryEvent]:
             pieces.setdefault(one.n, {})[int(data["part"])] = str(data["text"])
             parts[one.n] = int(data["parts"])
         elif one.kind in EventKind._value2member_map_:
-            yield TelemetryEvent(
+            event = TelemetryEvent(
                 EventKind(one.kind), one.subject, one.cluster, one.look, one.n, one.taken_ms, data, one.v
             )
+            if event.kind is EventKind.KEPT:
+                list(whole_look((event,), ()))  # what it keeps was not there, and that is the reason
+            yield event
     for n, held in pieces.items():
         whole = from_pieces(held) if len(held) == parts[n] else None
         if whole is not None:

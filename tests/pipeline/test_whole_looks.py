@@ -191,8 +191,14 @@ def test_a_look_that_waits_is_known_once_its_full_look_has_come(make_tables: Mak
 
 
 @pytest.mark.drill
-def test_a_history_by_changes_gives_the_rows_of_the_one_in_full(make_tables: MakeTables, tmp_path: Path) -> None:
+@pytest.mark.parametrize("part_bytes", [None, 4_000], ids=["in one", "in parts"])
+def test_a_history_by_changes_gives_the_rows_of_the_one_in_full(
+    make_tables: MakeTables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part_bytes: int | None
+) -> None:
     """Late, twice, in another order, with a lost record, over a restart, and from the middle of a run on."""
+    if part_bytes is not None:  # a look by changes is as large as what it keeps
+        monkeypatch.setattr("pipeline.transforms.large_looks.PART_BYTES", part_bytes)
+        monkeypatch.setattr("pipeline.jobs.refresh.PART_BYTES", part_bytes)
     changes, full = (recorded(tmp_path, every_ms) for every_ms in (150_000, 0))
     assert list(changes) == list(full)
     in_full = [look for look, events in changes.items() if all(event.base is None for event in events)]
