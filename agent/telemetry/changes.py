@@ -218,9 +218,7 @@ def kept_places(kept: Iterable[Mapping[str, Any]], there: Container[int]) -> Ite
     read = {data.part: data for data in (from_json(KeptData, data) for data in kept)}
     for data in read.values():
         if len(read) != data.parts:
-            raise IncompleteLookError(
-                f"{len(read)} of {counted(data.parts, 'event')} that name what it keeps are there"
-            )
+            raise IncompleteLookError(f"it has {len(read)} of its {counted(data.parts, 'event')} of kind kept")
         for run in data.runs:
             deltas = iter(run.deltas)
             for of in range(run.of, run.of + run.events):

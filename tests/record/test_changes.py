@@ -211,7 +211,7 @@ def test_one_of_several_kept_events_that_is_lost_is_missed() -> None:
     kept = [event for event in changed if event.kind is EventKind.KEPT]
     assert len(kept) == 3
     for lost in kept:
-        with pytest.raises(IncompleteLookError, match="2 of 3 events that name what it keeps are there"):
+        with pytest.raises(IncompleteLookError, match="it has 2 of its 3 events of kind kept"):
             list(whole_look([event for event in changed if event is not lost], full))
 
 
