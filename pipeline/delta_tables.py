@@ -8,10 +8,12 @@ from zlib import crc32
 from delta.tables import DeltaTable
 from pyspark.sql import functions as F
 
+from pipeline.files import located
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
-    from pipeline.files import HadoopFiles
+    from pipeline.files import StoredFiles
     from pipeline.schemas.table import TableSpec
 
 
@@ -32,7 +34,7 @@ def keeping(kept_ms: int) -> dict[str, str]:
 class DeltaFiles:
     """Delta tables by path."""
 
-    def __init__(self, spark: SparkSession, files: HadoopFiles) -> None:
+    def __init__(self, spark: SparkSession, files: StoredFiles) -> None:
         self._spark = spark
         self._files = files
         self._there: set[str] = set()
@@ -46,13 +48,13 @@ class DeltaFiles:
 
     def read(self, path: str, _table: TableSpec) -> DataFrame:
         """All rows."""
-        return self._spark.read.format("delta").load(path)
+        return self._spark.read.format("delta").load(located(path))
 
     def append(self, path: str, table: TableSpec, rows: DataFrame, writer: str, number: int) -> None:
         """Add the rows; Delta itself leaves out a number that is not greater than this writer's last."""
         adding = rows.write.format("delta").mode("append").option("mergeSchema", "true")
         adding = adding.option("txnAppId", writer).option("txnVersion", number)
-        (adding if self.exists(path) else _making(adding, table)).save(path)
+        (adding if self.exists(path) else _making(adding, table)).save(located(path))
 
     def replace(
         self, path: str, table: TableSpec, rows: DataFrame, condition: str | None, *, fresh: bool = False
@@ -60,11 +62,11 @@ class DeltaFiles:
         """The rows in place of those that fulfil the condition; ``fresh``: none does."""
         writer = rows.write.format("delta").mode("append" if fresh else "overwrite").option("mergeSchema", "true")
         if not self.exists(path):
-            _making(writer, table).save(path)
+            _making(writer, table).save(located(path))
         elif condition is None or fresh:
-            writer.save(path)  # it stays partitioned as it was made
+            writer.save(located(path))  # it stays partitioned as it was made
         else:
-            writer.option("replaceWhere", condition).save(path)
+            writer.option("replaceWhere", condition).save(located(path))
 
     def vacuum(self, path: str, before_day: str | None = None) -> None:
         """Delete days before that one, and data that no change within the retention needs.
@@ -72,7 +74,7 @@ class DeltaFiles:
         The log needs nothing: Delta cuts it off itself when it writes a checkpoint, at the first midnight (UTC) before
         its retention, and a downstream stream or time travel finds every change since then.
         """
-        table = DeltaTable.forPath(self._spark, path)
+        table = DeltaTable.forPath(self._spark, located(path))
         self._keep_as_set(table, path)
         if before_day is not None:
             table.delete(F.col("day") < before_day)
@@ -85,7 +87,7 @@ class DeltaFiles:
         odd = {name: value for name, value in wanted.items() if value and there.get(name) != value}
         if odd:
             changes = ", ".join(f"'{name}' = '{value}'" for name, value in odd.items())
-            self._spark.sql(f"ALTER TABLE delta.`{path.replace('`', '``')}` SET TBLPROPERTIES ({changes})")
+            self._spark.sql(f"ALTER TABLE delta.`{located(path).replace('`', '``')}` SET TBLPROPERTIES ({changes})")
 
     def merge(self, path: str, table: TableSpec, rows: DataFrame) -> None:
         """Each row in place of the one with its key, or as a new one."""
@@ -94,7 +96,7 @@ class DeltaFiles:
             return
         same = " AND ".join(f"old.`{name}` <=> new.`{name}`" for name in table.key)
         (
-            DeltaTable.forPath(self._spark, path)
+            DeltaTable.forPath(self._spark, located(path))
             .alias("old")
             .merge(rows.alias("new"), same)
             .withSchemaEvolution()

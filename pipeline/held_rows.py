@@ -12,8 +12,10 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
+from pipeline.files import located
+
 if TYPE_CHECKING:
-    from pipeline.files import HadoopFiles
+    from pipeline.files import StoredFiles
 
 SETTING = "spark.checkpoint.dir"
 _BELOW_TABLES = "_held"
@@ -30,10 +32,10 @@ def temporary_folder() -> str:
 
 def shared_folder(tables: str) -> str:
     """The name of a folder below the root of the tables, for one session."""
-    return f"{tables.rstrip('/')}/{_BELOW_TABLES}/{uuid.uuid4().hex}"
+    return located(f"{tables.rstrip('/')}/{_BELOW_TABLES}/{uuid.uuid4().hex}")
 
 
-def clear(files: HadoopFiles, tables: str, own: str) -> None:
+def clear(files: StoredFiles, tables: str, own: str) -> None:
     """Delete the session's own folder, and those that killed processes left."""
     files.delete(own)
     root = f"{tables.rstrip('/')}/{_BELOW_TABLES}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from agent.errors import ConfigError
+from agent.errors import ConfigError, RackwiseError
 from agent.process import load_checked_settings
 from config.foreign_text import harmless, shortened
 from config.secrets import hidden
@@ -108,11 +108,9 @@ def job(
     from pipeline.session import is_here, need_spark, spark_session  # noqa: PLC0415 an optional extra
 
     need_spark()
-    from py4j.protocol import Py4JError  # noqa: PLC0415 as above
-
     from pipeline import held_rows  # noqa: PLC0415 as above
     from pipeline.delta_tables import keeping  # noqa: PLC0415 as above
-    from pipeline.files import HadoopFiles  # noqa: PLC0415 as above
+    from pipeline.files import StoredFiles  # noqa: PLC0415 as above
     from pipeline.tables import TableStore  # noqa: PLC0415 as above
 
     wanted = loaded.settings.spark
@@ -130,8 +128,8 @@ def job(
         yield SparkCommand(loaded.settings, spark, TableStore(spark, wanted.tables, wanted.format))
     finally:
         if held is not None:
-            with suppress(Py4JError):  # of a Java that has ended, whose own error is the one to report
-                held_rows.clear(HadoopFiles(spark), wanted.tables, held)
+            with suppress(RackwiseError):  # the error of the command is the one to report
+                held_rows.clear(StoredFiles(spark), wanted.tables, held)
         spark.stop()
 
 

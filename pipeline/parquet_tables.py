@@ -4,10 +4,10 @@ An appended batch is the folder ``batch=<writer>-<number>``: written under a hid
 left as it is when it is there already. A replaced table is ``batch=-`` with one folder per partition: what comes in its
 place is written whole into a hidden folder, whose rename decides; then its partitions are put in place one by one. A
 process that dies in between leaves the decided folder, and the next writer of the table puts in place what is left.
+Object stores have no folders to rename, so Parquet tables are refused there.
 
 Invariant: nothing of a change is seen before it is decided, and nothing of what is decided is lost. Between the two a
-reader may find some partitions new and some old; where that matters, use Delta Lake. In an object store, where a
-rename copies, only Delta Lake keeps the invariant.
+reader may find some partitions new and some old; where that matters, use Delta Lake.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
+from pipeline.files import located
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from pipeline.files import HadoopFiles
+    from pipeline.files import StoredFiles
     from pipeline.schemas.table import TableSpec
 
 _BATCH = "batch"
@@ -42,7 +44,7 @@ _DAY_MS = 86_400_000
 class ParquetFiles:
     """Parquet tables by path."""
 
-    def __init__(self, spark: SparkSession, files: HadoopFiles) -> None:
+    def __init__(self, spark: SparkSession, files: StoredFiles) -> None:
         self._spark = spark
         self._files = files
 
@@ -54,7 +56,7 @@ class ParquetFiles:
         """All rows, with columns that are in some files only."""
         # Spark would take a day for a date, and a batch for a number: what partitions are is written out.
         schema = self._columns(path, table).add(_BATCH, t.StringType()).add(_WHOLE, t.StringType())
-        return self._spark.read.schema(schema).parquet(path).drop(_BATCH, _WHOLE)
+        return self._spark.read.schema(schema).parquet(located(path)).drop(_BATCH, _WHOLE)
 
     def append(self, path: str, table: TableSpec, rows: DataFrame, writer: str, number: int) -> None:
         """Add the rows as a folder of their own, unless it is there."""
@@ -161,7 +163,7 @@ class ParquetFiles:
     def _write(self, path: str, table: TableSpec, rows: DataFrame) -> None:
         parts = table.partitioned_by[:1]
         frame = rows if parts else rows.withColumn(_WHOLE, F.lit("all"))
-        frame.write.mode("overwrite").partitionBy(*(parts or (_WHOLE,))).parquet(path)
+        frame.write.mode("overwrite").partitionBy(*(parts or (_WHOLE,))).parquet(located(path))
 
     def _partitions(self, path: str) -> list[str]:
         return self._folders(f"{path}/{_REPLACED}")

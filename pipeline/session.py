@@ -90,6 +90,8 @@ _MANY = {
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.adaptive.enabled": "true",
 }
+_RANGE = 100_000
+"""More than any cluster has cores."""
 MANY_ROWS = 100_000
 """From about here on, to compile what is done with each row and to use all cores pays."""
 
@@ -196,7 +198,15 @@ def sized(spark: SparkSession, rows: int) -> AbstractContextManager[None]:
     """
     if rows < MANY_ROWS or any(spark.conf.get(name) != few for name, few in _SMALL_BATCHES.items()):
         return nullcontext()
-    return setting(spark, {**_MANY, "spark.sql.shuffle.partitions": str(spark.sparkContext.defaultParallelism)})
+    return setting(spark, {**_MANY, "spark.sql.shuffle.partitions": str(task_slots(spark))})
+
+
+def task_slots(spark: SparkSession) -> int:
+    """How many tasks Spark takes to run at a time: among so many it divides a range."""
+    from pyspark.sql import functions as F  # noqa: PLC0415 an optional extra
+
+    (row,) = spark.range(_RANGE).select(F.spark_partition_id().alias("task")).agg(F.max("task").alias("last")).collect()
+    return int(row["last"]) + 1
 
 
 def short_job(master: str | None) -> dict[str, str]:

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from agent.errors import BadInput
 from pipeline.delta_tables import DeltaFiles
-from pipeline.files import HadoopFiles
+from pipeline.files import StoredFiles, renames_folders
 from pipeline.local_relation import local_relation
 from pipeline.parquet_tables import ParquetFiles
 
@@ -56,7 +56,13 @@ class TableStore:
         self.spark = spark
         self.root = root.rstrip("/")
         self.format: Format = format
-        self._files = HadoopFiles(spark)
+        self._files = StoredFiles(spark)
+        if format == "parquet" and not renames_folders(self.root):
+            raise BadInput(
+                f"{self.root} cannot have Parquet tables",
+                why="an object store has no folders to rename, and a change would be seen in parts",
+                todo="Use Delta Lake: spark.format: delta",
+            )
         self._layout = DeltaFiles(spark, self._files) if format == "delta" else ParquetFiles(spark, self._files)
         self._checked: set[str] = set()
         self._turns: dict[str, Lock] = {}

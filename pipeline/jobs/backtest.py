@@ -27,7 +27,7 @@ from pipeline.backtest.units import WHOLE, BacktestPart, ReplaySettings, ReplayU
 from pipeline.bin_packing import placed
 from pipeline.schemas.backtest import SLICES, UNITS
 from pipeline.schemas.bronze import TELEMETRY
-from pipeline.session import setting
+from pipeline.session import setting, task_slots
 from pipeline.tables import TableStore, WriterBatch
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def run_backtest(tables: TableStore, request: BacktestRequest, say: Say = lambda
         for one in parts
         if (missing := [(s, ids[one.part, s]) for s in request.strategies if ids[one.part, s] not in known])
     }
-    tasks = request.tasks or _TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    tasks = request.tasks or _TASKS_PER_CORE * task_slots(spark)
     writer, finished = f"backtest {uuid4().hex}", 0
     for number, wave in enumerate(_waves(list(todo), tasks * _PARTS_PER_TASK)):
         work = {one.part: todo[one] for one in wave}
@@ -241,7 +241,7 @@ def _cut_one(tables: TableStore, events: DataFrame, one: _Todo, request: Backtes
     cluster, stretch_ms, _ = one.part
     rows = events.where((F.col("cluster") == cluster) & (F.col("stretch_ms") == stretch_ms))
     looks = sorted((row.taken_ms, row.look) for row in rows.select("taken_ms", "look").distinct().collect())
-    runs = min(len(looks), spark.sparkContext.defaultParallelism)
+    runs = min(len(looks), task_slots(spark))
     groups = rows.where(F.col("kind").isin(list(map(str, GROUP_SHAPES))))
     buckets = request.buckets or -(-groups.select("subject").distinct().count() // GROUPS_PER_BUCKET) or 1
     run_of = spark.createDataFrame(

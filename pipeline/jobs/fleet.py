@@ -31,7 +31,7 @@ from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.fleet import PLANS, PROBLEMS
 from pipeline.schemas.silver import LOOK_IDS
 from pipeline.schemas.table import BINARY, DOUBLE, INT, LONG, STRING, column, columns
-from pipeline.session import setting
+from pipeline.session import setting, task_slots
 from pipeline.tables import TableStore, WriterBatch
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def plan_looks(
     spark = tables.spark
     parts = (_events_of(root, looks, days) for root, looks in newest)
     events = reduce(lambda some, more: some.unionByName(more), parts)
-    cores = spark.sparkContext.defaultParallelism
+    cores = task_slots(spark)
     by_cluster = placed(events, ["cluster"], {(one.cluster,): 1.0 for _, looks in newest for one in looks}, cores)
     with setting(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "500"}):  # events are up to a megabyte each
         cutting = CutNewest(to_arrow_schema(_PIECES))
@@ -176,7 +176,7 @@ def plan_problems(
         raise BadInput(
             "There is no problem to solve", why=f"{PROBLEMS.name} has none", todo="Write some, or plan looks."
         )
-    most = tasks or _TASKS_PER_CORE * tables.spark.sparkContext.defaultParallelism
+    most = tasks or _TASKS_PER_CORE * task_slots(tables.spark)
     shared = placed(problems.select(*PROBLEMS.schema.names), key, weights, most)
     solving = SolveProblems(run, to_arrow_schema(PLANS.schema))
     plans = shared.sortWithinPartitions(F.desc("size"), *key).mapInArrow(solving, PLANS.schema)

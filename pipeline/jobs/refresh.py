@@ -28,6 +28,7 @@ from pipeline.local_relation import local_relation
 from pipeline.price_files import price_rows, producer_rows
 from pipeline.schemas import bronze, silver
 from pipeline.tables import TableStore, Where, named
+from pipeline.transforms.large_looks import PART_BYTES, data_bytes, parts_of
 from pipeline.transforms.look_rows import day_of
 from pipeline.transforms.looks import look_rows, silver_table
 from pipeline.transforms.prices import PriceRow, ProducerRow, price_table, producer_table
@@ -84,6 +85,7 @@ def refresh(
     outcomes: bool = True,
     pending: Collection[ClusterHour] = (),
     incremental: IncrementalSums | None = None,
+    look_bytes: Mapping[LookId, int] | None = None,
     on_progress: Callable[[str], None] | None = None,
 ) -> RefreshSummary:
     """Works out silver and gold again for these looks and the hours that they touch; for all looks when None.
@@ -91,14 +93,15 @@ def refresh(
     ``histories``: whether warm-ups, restore rates, rebalances and drift are worked out as well, for the hours touched
     and for the ``pending`` ones; otherwise the caller keeps those touched as pending. ``outcomes``: whether outcomes of
     proposals are worked out. ``incremental``: the sums that one refresh after the other adds to, which
-    spares them reading the looks of the refreshes before; it changes nothing that is written.
+    spares them reading the looks of the refreshes before; it changes nothing that is written. ``look_bytes``: data of
+    each look, by which large ones are divided; None: it is counted.
     """
     began = time.monotonic()
     say = on_progress or (lambda _: None)
     touched = None if looks is None else sorted(set(looks))
     work = RefreshWork(tables)
     with SparkJobs(work.spark) as jobs:
-        read = _silver(work, touched, jobs)
+        read = _silver(work, touched, jobs, look_bytes)
         say(f"{counted(read, 'look')} read")
         hours = _touched_hours(work, touched)
         work.hours = None if touched is None else hours
@@ -169,7 +172,9 @@ def taken_on(days: Collection[str]) -> Column:
     return reduce(or_, spans)
 
 
-def _silver(work: RefreshWork, touched: list[LookKey] | None, jobs: SparkJobs) -> int:
+def _silver(
+    work: RefreshWork, touched: list[LookKey] | None, jobs: SparkJobs, look_bytes: Mapping[LookId, int] | None
+) -> int:
     """Write the looks' silver rows, those that no hour needs in parallel with the hours; the number of looks."""
     if touched is not None and not touched:
         return 0
@@ -177,7 +182,9 @@ def _silver(work: RefreshWork, touched: list[LookKey] | None, jobs: SparkJobs) -
     where: tuple[Where, ...] = ()
     if touched is not None:
         telemetry, where = _of_looks(telemetry, touched)
-    held = jobs.submit(work.hold, look_rows(telemetry))
+    known = _look_bytes(telemetry) if look_bytes is None else look_bytes
+    large: dict[tuple[str, str], int] = {look: parts for look, size in known.items() if (parts := parts_of(size))}
+    held = jobs.submit(work.hold, look_rows(telemetry, large, work.hold))
     condition = named(where)
     fresh = condition is not None and work.tables.read(silver.LOOKS).where(condition).isEmpty()
     wide = held.result()
@@ -194,6 +201,12 @@ def _silver(work: RefreshWork, touched: list[LookKey] | None, jobs: SparkJobs) -
     ]
     _write_silver(work, writes, jobs)
     return int(counts["looks"])
+
+
+def _look_bytes(telemetry: DataFrame) -> dict[LookId, int]:
+    """Data of each large look."""
+    sizes = telemetry.groupBy("cluster", "look").agg(data_bytes()).where(F.col("bytes") > PART_BYTES)
+    return {LookId(row["cluster"], row["look"]): row["bytes"] for row in sizes.collect()}
 
 
 def _write_silver(work: RefreshWork, writes: list[TableWrite], jobs: SparkJobs) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from agent.errors import BadInput, RackwiseError, WrongCluster
-from pipeline.files import HadoopFiles
+from pipeline.files import StoredFiles
 
 _MARK = "rackwise.json"
 _LOG_VERSION = "v1"
@@ -56,7 +56,7 @@ class LastBatches(NamedTuple):
 class StreamCheckpoint:
     """The checkpoint of one stream, in the folder ``path``."""
 
-    def __init__(self, files: HadoopFiles, path: str) -> None:
+    def __init__(self, files: StoredFiles, path: str) -> None:
         self._files = files
         self.path = path
 

@@ -20,11 +20,12 @@ from pyspark.sql import DataFrame
 
 from agent.errors import RackwiseError
 from agent.values.number_format import counted
-from pipeline.files import HadoopFiles
-from pipeline.jobs.incremental import IncrementalSums
+from pipeline.files import StoredFiles
+from pipeline.jobs.incremental import IncrementalSums, LookId
 from pipeline.jobs.refresh import LookKey, RefreshSettings, catch_up, refresh
 from pipeline.jobs.work import ClusterHour
 from pipeline.tables import TableStore
+from pipeline.transforms.large_looks import data_bytes
 
 
 class LiveRefresh:
@@ -43,7 +44,7 @@ class LiveRefresh:
         self._tables = tables
         self._settings = settings
         self._say = say
-        self._pending = PendingHours(HadoopFiles(tables.spark), f"{tables.root}/_owed")
+        self._pending = PendingHours(StoredFiles(tables.spark), f"{tables.root}/_owed")
         self._histories_every_s = histories_every_ms / 1_000
         self._histories_at = time.monotonic()
         self._incremental = IncrementalSums()
@@ -64,7 +65,8 @@ class LiveRefresh:
 
         The tables that were written: rows of each, None where they were not counted.
         """
-        looks = [LookKey(*row) for row in rows.select("cluster", "look", "taken_ms").distinct().collect()]
+        sizes = rows.groupBy(*LookKey._fields).agg(data_bytes()).collect()
+        looks = [LookKey(row["cluster"], row["look"], row["taken_ms"]) for row in sizes]
         histories = time.monotonic() - self._histories_at >= self._histories_every_s
         done = refresh(
             self._tables,
@@ -74,6 +76,7 @@ class LiveRefresh:
             outcomes=histories or self._is_first,
             pending=self._pending.hours,
             incremental=self._incremental,
+            look_bytes={LookId(row["cluster"], row["look"]): row["bytes"] for row in sizes},
         )
         self._is_first = False
         if histories:
@@ -106,7 +109,7 @@ class LiveRefresh:
 class PendingHours:
     """The hours in the folder ``path``, a file for each batch that brought new ones."""
 
-    def __init__(self, files: HadoopFiles, path: str) -> None:
+    def __init__(self, files: StoredFiles, path: str) -> None:
         self._files = files
         self._path = path
         self._names = [name for name in files.names(path) if name.endswith(".json")]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pyspark.sql import functions as F
 
 from agent.values.number_format import counted, lasted
-from pipeline.files import HadoopFiles
+from pipeline.files import StoredFiles
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, TELEMETRY
 from pipeline.schemas.table import TableSpec
 from pipeline.stream.checkpoint import StreamCheckpoint
@@ -60,7 +60,7 @@ class StreamStatus(NamedTuple):
 
 def statuses(tables: TableStore, checkpoints: str, *, stalled_after_ms: int, now_ms: int) -> tuple[StreamStatus, ...]:
     """Every stream. Raises BadInput for a checkpoint or a table that cannot be read."""
-    files = HadoopFiles(tables.spark)
+    files = StoredFiles(tables.spark)
     found = []
     for name, table in _STREAMS:
         checkpoint = StreamCheckpoint(files, f"{checkpoints}/{checkpoint_of(name)}")

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from agent.errors import RackwiseError
 from pipeline.errors import data_lost, of_spark
-from pipeline.files import HadoopFiles
+from pipeline.files import StoredFiles, located
 from pipeline.kafka import TopicClient, TopicIdentity
 from pipeline.schemas.bronze import QUARANTINE
 from pipeline.schemas.table import TableSpec
@@ -93,8 +93,7 @@ class TopicStream:
         self._reading = reading
         self._tables = tables
         self._brokers = brokers
-        self._files = HadoopFiles(tables.spark)
-        self._checkpoint = StreamCheckpoint(self._files, checkpoint)
+        self._checkpoint = StreamCheckpoint(StoredFiles(tables.spark), checkpoint)
         self._say = say
         self._on_batch = on_batch
         self._topic: TopicIdentity | None = None
@@ -118,7 +117,7 @@ class TopicStream:
             return False
         tables = self._tables
         identity = StreamIdentity(
-            self.plan.name, topic.name, topic.id, topic.cluster, self._files.absolute(tables.root), tables.format
+            self.plan.name, topic.name, topic.id, topic.cluster, located(tables.root), tables.format
         )
         for table in (self.plan.table, QUARANTINE):
             tables.exists(table)  # refuses one that a newer rackwise made
@@ -151,7 +150,7 @@ class TopicStream:
             records = self.plan.event_ms(records).withWatermark("event_time", delay)
         writer = (
             records.writeStream.queryName(self.plan.name)
-            .option("checkpointLocation", self._checkpoint.path)
+            .option("checkpointLocation", located(self._checkpoint.path))
             .foreachBatch(self._batch)
         )
         trigger = {"availableNow": True} if once else {"processingTime": f"{reading.interval_ms} milliseconds"}

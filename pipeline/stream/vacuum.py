@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from itertools import cycle
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from agent.errors import RackwiseError
@@ -66,7 +65,7 @@ class TableVacuum:
         kept_ms = None if table.name in _KEPT else self._retention.get(table.name.partition(".")[0])
         try:
             self._tables.vacuum(table, now_ms, None if kept_ms is None else day_of(now_ms - kept_ms))
-        except (PySparkException, Py4JError, RackwiseError) as error:
+        except (PySparkException, RackwiseError) as error:
             if table.name not in self._reported:
                 self._reported.add(table.name)
                 self._say(

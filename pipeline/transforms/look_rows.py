@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -59,11 +59,15 @@ class SilverRow(NamedTuple):
 def rows_of_look(raw: Iterable[BronzeEvent]) -> tuple[SilverRow, ...]:
     """Every silver row of the look of these events, which may come in any order and twice."""
     try:
-        return _rows(raw)
-    except (IncompleteLookError, UnreadableError) as error:
-        return (unreadable(str(error)),)
+        return rows_of_events(events_of(raw))
     except Exception as error:  # noqa: BLE001 foreign bytes in one look must not end the work on all others
-        return (unreadable(f"the look cannot be read: {error!r}"),)
+        return (unreadable(problem_of(error)),)
+
+
+def problem_of(error: Exception) -> str:
+    """Why a look cannot be relied upon."""
+    known = isinstance(error, (IncompleteLookError, UnreadableError))
+    return str(error) if known else f"the look cannot be read: {error!r}"
 
 
 def day_of(epoch_ms: int) -> str:
@@ -79,22 +83,39 @@ def instance_of(look: str) -> str:
     return look.rpartition("-")[0]
 
 
-def _rows(raw: Iterable[BronzeEvent]) -> tuple[SilverRow, ...]:
-    events = tuple(_events(raw))
-    inputs = [event for event in events if event.kind in INPUT_SHAPES]
+class ModelledLook(NamedTuple):
+    """A look as it was recorded and as the agent's stages model it."""
+
+    recorded: CycleInputs
+    snapshot: Snapshot
+
+
+def modelled(inputs: Iterable[TelemetryEvent]) -> ModelledLook:
+    """The look of these events. Raises as `observation_from_events`."""
+    recorded = observation_from_events(inputs)
+    observation = recorded.observation
+    decoded = decode_members(observation, None)
+    return ModelledLook(recorded, build_snapshot(observation, decoded, recorded.memory, recorded.limits, None))
+
+
+def rows_of_events(
+    events: Iterable[TelemetryEvent], model: Callable[[Iterable[TelemetryEvent]], ModelledLook] = modelled
+) -> tuple[SilverRow, ...]:
+    """Every silver row of these events. Raises IncompleteLookError and UnreadableError."""
+    inputs: list[TelemetryEvent] = []
     derived: dict[EventKind, dict[int, Any]] = {kind: {} for kind in _DERIVED}
     for event in events:
         if event.kind in _DERIVED:
             derived[event.kind][event.n] = from_json(_DERIVED[event.kind], event.data)
+        elif event.kind in INPUT_SHAPES:
+            inputs.append(event)
     reports: list[ReportData] = list(derived[EventKind.REPORT].values())
     copies: list[TaskCopiesData] = list(derived[EventKind.TASK_COPIES].values())
     if not inputs and reports and not reports[0].full:
         partial = {"complete": False, "full": False, "problem": None}
         task_copies = (copy for data in copies for copy in data.copies)
         return SilverRow("looks", partial), *(SilverRow("copies", _copy(copy, None, None)) for copy in task_copies)
-    recorded = observation_from_events(inputs)
-    observation = recorded.observation
-    snapshot = build_snapshot(observation, decode_members(observation, None), recorded.memory, recorded.limits, None)
+    recorded, snapshot = model(inputs)
     return (
         SilverRow("looks", _look(recorded, snapshot)),
         *_brokers(snapshot),
@@ -114,7 +135,7 @@ _DERIVED: Mapping[EventKind, type] = {
 }
 
 
-def _events(raw: Iterable[BronzeEvent]) -> Iterator[TelemetryEvent]:
+def events_of(raw: Iterable[BronzeEvent]) -> Iterator[TelemetryEvent]:
     """The events, fragments joined. One whose fragments did not all come is missing."""
     pieces: dict[int, dict[int, str]] = {}
     parts: dict[int, int] = {}

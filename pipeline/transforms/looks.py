@@ -1,14 +1,16 @@
 """Silver rows from telemetry: the agent's own stages rebuild and model each look, one look at a time.
 
 All tables come out of one pass as one wide table with a struct for each; exactly one of them is set in a row.
-Memory is bounded by one look for each task. An unreadable look is a row with its problem, never an exception.
+A large look is divided (`pipeline.transforms.large_looks`), so that tasks share it; the memory of a task is bounded by
+one small look or one part. An unreadable look is a row with its problem, never an exception.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby, islice
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import chain, groupby, islice
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -16,9 +18,20 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from pipeline.schemas import bronze
 from pipeline.schemas.silver import SILVER
 from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns
-from pipeline.transforms.look_rows import BronzeEvent, SilverRow, day_of, instance_of, rows_of_look, unreadable
+from pipeline.transforms.large_looks import about_the_cluster, of_parts, put_together, with_parts
+from pipeline.transforms.look_parts import LookPart, events_about_the_cluster, part_events, rows_of_part
+from pipeline.transforms.look_rows import (
+    BronzeEvent,
+    SilverRow,
+    day_of,
+    instance_of,
+    problem_of,
+    rows_of_look,
+    unreadable,
+)
 
 _COMMON = ("cluster", "look", "taken_ms")
 _ROWS = 5_000
@@ -42,10 +55,39 @@ WIDE = columns(
 )
 
 
-def look_rows(telemetry: DataFrame) -> DataFrame:
-    """Rows of all silver tables, as `WIDE`, of bronze.telemetry rows; whole looks must be among them."""
-    ordered = telemetry.repartition("cluster", "look").sortWithinPartitions("cluster", "look", "n")
-    return ordered.select(*BronzeEvent._fields).mapInArrow(_rows, WIDE)
+_PART = columns(
+    *(column(name, LONG, "Of a part of a large look.") for name in ("number", "of", "events", "expected")),
+    *(column(name, LONG, "How many the part has.") for name in ("topics", "groups")),
+    column("problem", STRING, "Why the part cannot be read."),
+)
+_PARTS = t.StructType([*WIDE.fields, t.StructField("part", _PART, nullable=True)])
+_EVENTS = t.StructType([bronze.TELEMETRY.schema[name] for name in BronzeEvent._fields])
+
+
+def look_rows(
+    telemetry: DataFrame,
+    large: Mapping[tuple[str, str], int] | None = None,
+    hold: Callable[[DataFrame], DataFrame] = lambda frame: frame,
+) -> DataFrame:
+    """Rows of all silver tables, as `WIDE`, of bronze.telemetry rows; whole looks must be among them.
+
+    ``large``: cluster and look -> into how many parts it is divided. ``hold`` keeps the rows of the parts, which are
+    read more than once.
+    """
+    events = telemetry.select(*BronzeEvent._fields)
+    if not large:
+        return _small(events)
+    of = of_parts(telemetry, large)
+    heads = about_the_cluster(events, of).mapInArrow(_heads, _EVENTS)
+    parts = with_parts(events, heads, of, sum(large.values()) + len(large))
+    rows = parts.mapInArrow(partial(_rows, schema=to_arrow_schema(_PARTS)), _PARTS)
+    others = events.join(F.broadcast(of), ["cluster", "look"], "left_anti")
+    return put_together(hold(rows)).select(*WIDE.names).unionByName(_small(others))
+
+
+def _small(events: DataFrame) -> DataFrame:
+    ordered = events.repartition("cluster", "look").sortWithinPartitions("cluster", "look", "n")
+    return ordered.mapInArrow(partial(_rows, schema=to_arrow_schema(WIDE)), WIDE)
 
 
 def silver_table(wide: DataFrame, table: TableSpec) -> DataFrame:
@@ -57,27 +99,45 @@ def silver_table(wide: DataFrame, table: TableSpec) -> DataFrame:
     return wide.where(F.col(name).isNotNull()).select(*chosen)
 
 
-def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    schema = to_arrow_schema(WIDE)
-    for look in _looks(batches):
+def _heads(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    schema = to_arrow_schema(_EVENTS)
+    for events in _looks(batches):
+        rows = [event._asdict() for event in events_about_the_cluster(BronzeEvent(**row) for row in events)]
+        yield pa.RecordBatch.from_pylist(rows, schema=schema)
+
+
+def _rows(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for events in _looks(batches):
+        first = next(events)
+        part = LookPart(first.pop("number"), first.pop("of")) if "of" in first else None
+        head = BronzeEvent(**first)
+        rest = (BronzeEvent(*map(row.__getitem__, BronzeEvent._fields)) for row in events)
         try:
-            # One look fits into memory; what a column cannot hold shows before anything of it has left.
-            yield from list(_parts(look, rows_of_look(look), schema))
+            # A small look or a part fits into memory; what a column cannot hold shows before anything of it has left.
+            yield from list(_batches(head, _silver_rows(chain([head], rest), part), schema))
         except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
-            yield from _parts(look, (unreadable(f"the look cannot be read: {error!r}"),), schema)
+            yield from _batches(head, (_unreadable(problem_of(error), part),), schema)
 
 
-def _parts(look: list[BronzeEvent], given: Iterable[SilverRow], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    rows = _wide(look[0], given)
-    while part := list(islice(rows, _ROWS)):
-        yield pa.RecordBatch.from_pylist(part, schema=schema)
+def _silver_rows(events: Iterator[BronzeEvent], part: LookPart | None) -> Iterable[SilverRow]:
+    return rows_of_look(events) if part is None else rows_of_part(part_events(events, part), part)
 
 
-def _looks(batches: Iterator[pa.RecordBatch]) -> Iterator[list[BronzeEvent]]:
-    """The events look by look; those of one look are adjacent."""
-    events = (BronzeEvent(**row) for batch in batches for row in batch.to_pylist())
-    for _, of_look in groupby(events, key=attrgetter("cluster", "look")):
-        yield list(of_look)
+def _unreadable(problem: str, part: LookPart | None) -> SilverRow:
+    return unreadable(problem) if part is None else SilverRow("part", {**part._asdict(), "problem": problem})
+
+
+def _batches(head: BronzeEvent, given: Iterable[SilverRow], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    rows = _wide(head, given)
+    while some := list(islice(rows, _ROWS)):
+        yield pa.RecordBatch.from_pylist(some, schema=schema)
+
+
+def _looks(batches: Iterator[pa.RecordBatch]) -> Iterator[Iterator[dict[str, Any]]]:
+    """The rows of events look by look, or part by part; those of one are adjacent."""
+    rows = (row for batch in batches for row in batch.to_pylist())
+    for _, of_look in groupby(rows, key=lambda row: (row["cluster"], row["look"], row.get("number"))):
+        yield of_look
 
 
 def _wide(first: BronzeEvent, rows: Iterable[SilverRow]) -> Iterator[dict[str, object]]:

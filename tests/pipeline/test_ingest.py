@@ -100,7 +100,6 @@ def _check_refusals(topics: Topics, tables: TableStore, root: Path) -> None:
 
     def with_mark(**changed: str) -> None:
         mark.write_text(json.dumps({**json.loads(whole), **changed}))
-        mark.with_name(f".{mark.name}.crc").unlink(missing_ok=True)
 
     with_mark(query="proposals")
     refused(BadInput, "is the checkpoint of another query: it is of query proposals, not telemetry")
@@ -115,7 +114,6 @@ def _check_refusals(topics: Topics, tables: TableStore, root: Path) -> None:
 
     version = Path(tables.path(TELEMETRY)) / "_rackwise.json"
     version.write_text(version.read_text().replace('"version": 1', '"version": 2'))
-    version.with_name(f".{version.name}.crc").unlink()
     newer = TableStore(tables.spark, tables.root)
     refused(BadInput, "is of version 2, and this rackwise reads up to 1", newer)
 

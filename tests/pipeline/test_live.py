@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pytest
 from pyspark.sql import SparkSession
 
 from agent.errors import ClusterUnreachable
-from pipeline.jobs.incremental import IncrementalSums
+from pipeline.jobs.incremental import IncrementalSums, LookId
 from pipeline.jobs.refresh import LookKey, RefreshSettings, RefreshSummary
 from pipeline.jobs.work import ClusterHour
 from pipeline.stream import live
 from pipeline.stream.live import LiveRefresh
 from pipeline.tables import TableStore
+
+ROWS = "cluster string, look string, taken_ms long, data string"
 
 
 def test_histories_that_were_put_off_are_owed_until_they_stand(
@@ -32,7 +34,9 @@ def test_histories_that_were_put_off_are_owed_until_they_stand(
         pending: Collection[ClusterHour],
         settings: RefreshSettings,
         incremental: IncrementalSums,
+        look_bytes: Mapping[LookId, int],
     ) -> RefreshSummary:
+        assert look_bytes == {LookId("c", "i-1"): 2}
         assert incremental is not None
         assert settings == RefreshSettings()
         asked.append((histories, outcomes, sorted(hour.hour_ms for hour in pending)))
@@ -50,7 +54,7 @@ def test_histories_that_were_put_off_are_owed_until_they_stand(
         return LiveRefresh(delta_tables, RefreshSettings(), print, histories_every_ms=histories_every_ms)
 
     def batch(of: LiveRefresh, hour: int) -> None:
-        of.on_telemetry(spark.createDataFrame([("c", "i-1", hour)], "cluster string, look string, taken_ms long"))
+        of.on_telemetry(spark.createDataFrame([("c", "i-1", hour, "{}")], ROWS))
 
     seldom = runner(3_600_000)
     batch(seldom, 1)
@@ -89,7 +93,7 @@ def test_what_was_learned_is_given_away_after_the_first_batch_and_with_histories
     of = LiveRefresh(delta_tables, RefreshSettings(), told.append, histories_every_ms=3_600_000, publish=publish)
 
     def batch() -> None:
-        of.on_telemetry(spark.createDataFrame([("c", "i-1", 1)], "cluster string, look string, taken_ms long"))
+        of.on_telemetry(spark.createDataFrame([("c", "i-1", 1, "{}")], ROWS))
 
     batch()  # no broker answers
     batch()

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.testing import assertDataFrameEqual
 
 from agent.errors import BadInput
-from pipeline.files import HadoopFiles
+from pipeline.files import StoredFiles
 from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns
 from pipeline.tables import TableStore, WriterBatch
 
@@ -139,8 +139,6 @@ def test_a_table_that_is_another_one_is_refused(tables: TableStore, mark: dict[s
     tables.append(HOURS, rows(tables, ("a", 1, 1, "d1")), WriterBatch("w", 0))
     path = Path(tables.path(HOURS)) / "_rackwise.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **mark}))
-    # Hadoop keeps a checksum beside each file, and what is written by hand has none.
-    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
     fresh = TableStore(tables.spark, tables.root, tables.format)
     for attempt in (fresh.read, fresh.exists, lambda table: fresh.append(table, rows(tables), WriterBatch("w", 1))):
         with pytest.raises(BadInput) as refused:
@@ -160,14 +158,14 @@ def test_a_change_of_parquet_that_was_decided_is_finished_by_the_next_writer(
     tables.replace_where(HOURS, rows(tables, ("a", 1, 1, "d1"), ("a", 2, 2, "d2"), ("a", 3, 3, "d3")))
     steps = iter(range(100))
     for name in ("move", "delete"):
-        real = getattr(HadoopFiles, name)
+        real = getattr(StoredFiles, name)
 
-        def step(self: HadoopFiles, *paths: str, real: Any = real) -> object:
+        def step(self: StoredFiles, *paths: str, real: Any = real) -> object:
             if next(steps) > survived:
                 raise Killed
             return real(self, *paths)
 
-        monkeypatch.setattr(HadoopFiles, name, step)
+        monkeypatch.setattr(StoredFiles, name, step)
     where = {"day": ["d1", "d2"]}
     with pytest.raises(Killed):
         tables.replace_where(HOURS, rows(tables, ("a", 1, 10, "d1")), where)

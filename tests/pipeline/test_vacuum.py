@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from pipeline import delta_tables as delta_layout
 from pipeline.delta_tables import KEPT, keeping
-from pipeline.files import HadoopFiles
+from pipeline.files import StoredFiles
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, TELEMETRY
 from pipeline.schemas.gold import LEDGER
 from pipeline.schemas.silver import LOOKS
@@ -197,7 +197,7 @@ def test_tables_take_turns_and_what_fails_is_told_once(
         days.append(before_day)
         assert abs(now_ms - time.time_ns() // 1_000_000) < DAY_MS
         if table.name == "silver.b":
-            HadoopFiles(delta_tables.spark).read("nowhere://x/y")
+            StoredFiles(delta_tables.spark).read("nowhere://x/y")
 
     monkeypatch.setattr(vacuum.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(TableStore, "vacuum", vacuumed)
