@@ -258,10 +258,10 @@ class RecordSettings(BaseModel):
 
     model_config = _STRICT
 
-    full_every_ms: Millis = Field(default=60_000, alias="full_every")
-    """Least time between two full records of a look; a look with a planning is always recorded in full, 0s: every
-    look.
-    """
+    every_ms: Millis = Field(default=60_000, alias="every")
+    """Least time between two recorded looks; a look with a planning is always recorded, 0s: every look."""
+    full_every_ms: Millis = Field(default=1_200_000, alias="full_every")
+    """Least time between two recorded looks that are written in full; those in between are written by changes."""
     file: Annotated[Text | None, NoneWord] = None
     """File to which telemetry is also appended, one JSON line per event; ``--replay`` reads it."""
     file_max_bytes: Annotated[Bytes, Field(ge=1_000_000)] = 1_073_741_824

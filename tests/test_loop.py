@@ -14,8 +14,8 @@ from agent.record.files import read_events
 from agent.record.reader import RestoredMemory, newest_memory, restored_from
 from agent.record.recorder import CycleRecorder, RecordPlan
 from agent.simulate.evaluation import recorded_looks, replay, replay_look
-from agent.telemetry.events import from_lines, to_lines
-from agent.telemetry.looks import observation_to_events
+from agent.telemetry.events import EventKind, TelemetryEvent, from_lines, to_lines
+from agent.telemetry.looks import looks_in, observation_to_events
 from agent.values.clock import ClockReading
 from agent.values.cycle import MOST_LOGGED, Cycle, finding_news, sentence
 from agent.values.finding import FindingSeverity
@@ -315,35 +315,83 @@ def test_replay_takes_the_events_of_one_look() -> None:
     assert replay(from_lines(lines)) == cycle().proposals
 
 
+F, C, R = "in full", "by changes", "report"
+
+
 @pytest.mark.parametrize(
-    ("full_every_ms", "plannings", "full"),
+    ("every_ms", "full_every_ms", "plannings", "written"),
     [
-        pytest.param(60_000, [True, False, False, False], [True, False, False, False], id="a minute is not over"),
-        pytest.param(20_000, [True, False, False, False], [True, False, True, False], id="every twenty seconds"),
-        pytest.param(0, [True, False, False, False], [True, True, True, True], id="every look"),
-        pytest.param(60_000, [False, False, True, False], [True, False, True, False], id="a planning always is"),
+        pytest.param(60_000, 90_000, [True, False, False, False], [F, R, R, R], id="a minute is not over"),
+        pytest.param(20_000, 90_000, [True, False, False, False], [F, R, C, R], id="every twenty seconds"),
+        pytest.param(0, 90_000, [True, False, False, False], [F, C, C, C], id="every look"),
+        pytest.param(60_000, 90_000, [False, False, True, False], [F, R, C, R], id="a planning always is"),
+        pytest.param(0, 20_000, [False] * 5, [F, C, F, C, F], id="in full every twenty seconds"),
+        pytest.param(0, 0, [False] * 3, [F, F, F], id="always in full"),
     ],
 )
-def test_which_looks_are_recorded_in_full(
-    tmp_path: Path, full_every_ms: int, plannings: list[bool], full: list[bool]
+def test_which_looks_are_recorded_in_full_and_which_by_changes(
+    tmp_path: Path, every_ms: int, full_every_ms: int, plannings: list[bool], written: list[str]
 ) -> None:
     path = tmp_path / "telemetry.jsonl"
-    recorder = CycleRecorder(RecordPlan(file=path, full_every_ms=full_every_ms), {})
+    recorder = CycleRecorder(RecordPlan(file=path, every_ms=every_ms, full_every_ms=full_every_ms), {})
     observation, found = synthetic_cluster(2), []
     for number, planning in enumerate(plannings):
-        done = run_cycle(
-            CycleStages(Limits()),
-            Looker(observation),
-            observation,
-            Memory(),
-            number=number,
-            name=f"l-{number}",
-            planning=planning,
-        )
-        found.append(recorder.record(done).full)
+        found.append(recorder.record(numbered(number, observation, planning=planning)).recorded)
         observation = next_look(observation)  # ten seconds later
-    assert found == full
-    assert [look.look for look in recorded_looks(read_events(path))] == [f"l-{n}" for n, one in enumerate(full) if one]
+    assert found == [how != R for how in written]
+    assert [how_written(look) for look in looks_in(read_events(path))] == written
+    whole = [f"l-{n}" for n, how in enumerate(written) if how != R]
+    assert [look.look for look in recorded_looks(read_events(path))] == whole
+
+
+def numbered(number: int, observation: Observation, *, planning: bool = False) -> Cycle:
+    return run_cycle(
+        CycleStages(Limits()), lambda: observation, observation, Memory(), number=number, name=f"l-{number}",
+        planning=planning,
+    )  # fmt: skip
+
+
+def how_written(look: Sequence[TelemetryEvent]) -> str:
+    kinds = {event.kind for event in look}
+    return R if EventKind.LOOK not in kinds else C if EventKind.KEPT in kinds else F
+
+
+def test_a_new_file_begins_with_a_look_in_full(tmp_path: Path) -> None:
+    """What stands on a look of another file could not be replayed."""
+    path = tmp_path / "telemetry.jsonl"
+    recorder = CycleRecorder(RecordPlan(file=path, every_ms=0, file_max_bytes=300_000), {})
+    observation, found = synthetic_cluster(20), []
+    for number in range(12):
+        if number == 2:
+            path.unlink()  # or somebody moved it
+        recorder.record(numbered(number, observation))
+        found.append(how_written(list(looks_in(read_events(path)))[-1]))
+        observation = next_look(observation, share=0.5, seed=number)
+    assert found[:4] == [F, C, F, C]
+    assert found[4:].count(F) > 0, "the file was never full"
+    for file in (path, path.with_name(f"{path.name}.1")):
+        assert how_written(next(iter(looks_in(read_events(file))))) == F
+        assert len(list(recorded_looks(read_events(file)))) == len(list(looks_in(read_events(file))))
+
+
+def test_after_a_record_was_lost_comes_a_look_in_full(tmp_path: Path) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    path = folder / "telemetry.jsonl"
+    recorder = CycleRecorder(RecordPlan(file=path, every_ms=0), {})
+    observation, found = synthetic_cluster(2), []
+    for number in range(5):
+        if number == 1:
+            path.rename(tmp_path / "kept")
+            path.mkdir()  # nothing can be written there now
+        if number == 2:
+            path.rmdir()
+            (tmp_path / "kept").rename(path)
+        recorder.record(numbered(number, observation))
+        if path.is_file():
+            found.append(how_written(list(looks_in(read_events(path)))[-1]))
+        observation = next_look(observation)
+    assert found == [F, F, C, C]
 
 
 def test_findings_that_no_log_record_names_are_counted() -> None:

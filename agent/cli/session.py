@@ -117,13 +117,20 @@ def _whole_looks(path: Path) -> list[CycleInputs]:
     from agent.simulate.evaluation import recorded_looks
 
     todo = "Name a file that an agent wrote by its setting record.file."
+    left_out: list[str] = []
     try:
-        looks = list(recorded_looks(read_events(path)))
+        looks = list(recorded_looks(read_events(path), left_out.append))
     except OSError as error:
         raise BadInput(f"{path} cannot be read", why=reason(error), todo=todo) from error
     if not looks:
-        raise BadInput(f"{path} holds no complete look", why="events are missing from every look in it", todo=todo)
+        raise BadInput(f"{path} holds no complete look", why=_of_last(left_out), todo=todo)
     return looks
+
+
+def _of_last(left_out: list[str]) -> str:
+    return (
+        f"events are missing from every look in it; of the last one: {left_out[-1]}" if left_out else "it has no look"
+    )
 
 
 def _lived_through(look: CycleInputs) -> StageEvaluation:

@@ -160,8 +160,8 @@ class AgentDaemon:
         self.stop()
 
     def close(self, deadline_ms: int = 3_000) -> None:
-        """Write pending records, and log how many were lost."""
-        lost = self._recorder.close(deadline_ms)
+        """Report the end, write pending records, and log how many were lost."""
+        lost = self._recorder.close(deadline_ms, self._clock().wall_ms)
         if lost:
             self._log.warning(
                 "records_lost", records=lost, sentence=f"not written before the deadline: {counted(lost, 'record')}"
@@ -341,7 +341,7 @@ class AgentDaemon:
             gaps=[f"{gap.part.value} {gap.subject}: {gap.cause.value}" for gap in cycle.snapshot.gaps],
             basis=rests_on.value,
             why_not_weights=why_not_weights,
-            recorded_in_full=recording.full,
+            recorded=recording.recorded,
             records_written=recording.counts.written,
             records_failed=recording.counts.failed,
             records_dropped=recording.counts.dropped,

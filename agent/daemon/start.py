@@ -153,6 +153,7 @@ def record_plan(settings: Settings) -> RecordPlan:
         proposals=_own_topic(settings, topics.proposals, settings.proposals_topic, 1, "compact,delete"),
         file=Path(record.file) if record.file else None,
         file_max_bytes=record.file_max_bytes,
+        every_ms=record.every_ms,
         full_every_ms=record.full_every_ms,
         queue_records=record.queue_events,
         deadline_ms=record.deadline_ms,

@@ -55,13 +55,20 @@ class TelemetryFile:
         else:
             self.dropped += count
 
+    def begins_anew(self) -> bool:
+        """Whether the next look is the first of a file."""
+        try:
+            return self._path.stat().st_size >= self._max_bytes
+        except OSError:
+            return True
+
     def problem(self) -> str | None:
         """A sentence when the last events could not be written."""
         return self._problem
 
     def _open(self) -> None:
         try:
-            if self._path.exists() and self._path.stat().st_size >= self._max_bytes:
+            if self._path.exists() and self.begins_anew():
                 self._path.replace(self._path.with_name(self._path.name + ".1"))
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
             self._file = os.fdopen(descriptor, "w", encoding="ascii")

@@ -166,7 +166,16 @@ def reader_config(group: str) -> dict[str, str | int | float | bool]:
 # counted; no broker makes it raise. acks=all with one request in flight keeps the order without a producer id, so the
 # client needs no right but to write.
 
-_QUEUE_KBYTES = 65_536
+PRODUCER: Mapping[str, str | int] = {
+    "acks": "all",
+    MAX_IN_FLIGHT: 1,
+    COMPRESSION_TYPE: "zstd",
+    LINGER_MS: 20,
+    "queue.buffering.max.kbytes": 65_536,
+    DELIVERY_TIMEOUT_MS: 60_000,
+    "partitioner": "murmur2_random",  # the same as Java's, so that any consumer finds a key where it looks
+}
+"""Settings of the producer beside those of the connection."""
 _WAIT_S = 0.05
 _BY_KEY = -1
 
@@ -200,17 +209,7 @@ class TopicPublisher:
         self._written = self._failed = self._dropped = 0
         self._problems: dict[str, str] = {}
         self._on_gone = on_gone
-        settings = {
-            "acks": "all",
-            MAX_IN_FLIGHT: 1,
-            COMPRESSION_TYPE: "lz4",
-            LINGER_MS: 20,
-            "queue.buffering.max.messages": queue_records,
-            "queue.buffering.max.kbytes": _QUEUE_KBYTES,
-            DELIVERY_TIMEOUT_MS: 60_000,
-            "partitioner": "murmur2_random",  # the same as Java's, so that any consumer finds a key where it looks
-            "error_cb": self._on_error,
-        }
+        settings = {**PRODUCER, "queue.buffering.max.messages": queue_records, "error_cb": self._on_error}
         self._producer = Producer(client_settings(config, settings))
 
     def write(self, records: Iterable[ProducerRecord], deadline_ms: int) -> None:

@@ -5,7 +5,7 @@ Equal input gives equal answers; nothing is remembered, guarded or done.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,8 +15,9 @@ from agent.memory.remember import MAX_PARTITIONS, WINDOW_MS, learned_bytes_per_r
 from agent.model.build_snapshot import build_snapshot
 from agent.plan.make import make_plan
 from agent.propose.make import propose
+from agent.telemetry.changes import whole_looks
 from agent.telemetry.events import TelemetryEvent
-from agent.telemetry.looks import CycleInputs, IncompleteLookError, looks_in, observation_from_events
+from agent.telemetry.looks import CycleInputs, IncompleteLookError, observation_from_events
 from agent.values.assessment import DetectionResult
 from agent.values.clock import ClockReading
 from agent.values.limits import Limits
@@ -81,13 +82,17 @@ def replay_look(recorded: CycleInputs) -> StageEvaluation:
     return evaluate(recorded.observation, recorded.memory, recorded.limits)
 
 
-def recorded_looks(events: Iterable[TelemetryEvent]) -> Iterator[CycleInputs]:
-    """Every complete look among the events, in their order."""
-    for look in looks_in(events):
+def recorded_looks(
+    events: Iterable[TelemetryEvent], left_out: Callable[[str], None] = lambda _: None
+) -> Iterator[CycleInputs]:
+    """Every complete look among the events, in their order; ``left_out`` is given why another is not complete."""
+    for look in whole_looks(events):
         try:
+            if isinstance(look, IncompleteLookError):
+                raise look
             yield observation_from_events(look)
-        except IncompleteLookError:
-            continue
+        except IncompleteLookError as error:
+            left_out(str(error))
 
 
 # The loop learns the size of a record when it remembers a look, and uses it in the next one. A command looks only
@@ -139,7 +144,7 @@ def base_of_agent(memory: Memory, look: str, taken_ms: int, now: ClockReading) -
     bases = tuple(base for base in moved.rate_bases if now.monotonic_ms - base.monotonic_ms <= OLDEST_BASE_MS)
     if not bases:
         return Memory(), RateMeasurement(
-            why_not=f"the newest full look in the agent's telemetry {_no_base(moved, age_ms)}"
+            why_not=f"the newest recorded look in the agent's telemetry {_no_base(moved, age_ms)}"
         )
     kept = Memory(rate_bases=bases, bytes_per_record=moved.bytes_per_record)
     return kept, RateMeasurement(RateSource.AGENT, (now.monotonic_ms - bases[0].monotonic_ms) / 1000, look, age_ms)
@@ -149,5 +154,5 @@ def _no_base(memory: Memory, age_ms: int) -> str:
     if memory.rate_bases:
         return f"is {lasted(age_ms)} old"
     if not memory.cycle:
-        return f"is its first, {lasted(age_ms)} old, and rates need two, record.full_every apart"
+        return f"is its first, {lasted(age_ms)} old, and rates need two, record.every apart"
     return f"keeps no end offsets: none were read, or those of more than {counted(MAX_PARTITIONS, 'partition')}"

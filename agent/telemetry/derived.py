@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from agent.telemetry.events import EventKind, TelemetryEvent
+from agent.telemetry.events import EventKind, LookRow, TelemetryEvent
 from agent.telemetry.looks import limits_digest
 from agent.values.assessment import Assessment, Locality
 from agent.values.cycle import AgentIdentity, Cycle, basis, cluster_size, sentence
@@ -58,6 +58,8 @@ class ReportData(NamedTuple):
     """Process id of that agent on its host; None from an older agent."""
     poll_ms: int | None = None
     """Milliseconds between two of its looks, as it is set; None from an older agent."""
+    stopped: bool = False
+    """Whether the agent wrote it as its last one, when it was stopped; the figures are those of its last cycle."""
 
 
 class FindingData(NamedTuple):
@@ -109,22 +111,48 @@ def derived_events(
     cycle: Cycle, first: int, *, full: bool, agent: AgentIdentity = _UNNAMED
 ) -> Iterator[TelemetryEvent]:
     """Events after the ``first`` ones that rebuild the look; without ``full`` only lags and the report."""
-    n = first
-    for kind, subject, data in _rows(cycle, agent, full=full):
-        shape = to_json(DERIVED_SHAPES[kind], data)
-        yield TelemetryEvent(kind, subject, cycle.snapshot.cluster_id, cycle.look, n, cycle.snapshot.taken_ms, shape)
-        n += 1
+    for n, row in enumerate(derived_rows(cycle, full=full, agent=agent), first):
+        data = to_json(DERIVED_SHAPES[row.kind], row.data)
+        taken_ms = cycle.snapshot.taken_ms
+        yield TelemetryEvent(row.kind, row.subject, cycle.snapshot.cluster_id, cycle.look, n, taken_ms, data)
 
 
-def _rows(cycle: Cycle, agent: AgentIdentity, *, full: bool) -> Iterator[tuple[EventKind, str, Any]]:
+def derived_rows(cycle: Cycle, *, full: bool, agent: AgentIdentity = _UNNAMED) -> Iterator[LookRow]:
+    """The same events as values."""
     for group, copies in cycle.snapshot.copies.items():
-        yield EventKind.TASK_COPIES, f"group/{group}", TaskCopiesData(group, copies)
+        yield LookRow(EventKind.TASK_COPIES, f"group/{group}", TaskCopiesData(group, copies))
     if full:
         for finding in cycle.detection.findings:
-            yield EventKind.FINDING, str(finding.subject), _finding(finding)
+            yield LookRow(EventKind.FINDING, str(finding.subject), _finding(finding))
         for group, assessment in cycle.detection.assessments.items():
-            yield EventKind.ASSESSMENT, f"group/{group}", _assessment(assessment)
-    yield EventKind.REPORT, f"cluster/{cycle.snapshot.cluster_id}", _report(cycle, agent, full=full)
+            yield LookRow(EventKind.ASSESSMENT, f"group/{group}", _assessment(assessment))
+    yield LookRow(EventKind.REPORT, f"cluster/{cycle.snapshot.cluster_id}", _report(cycle, agent, full=full))
+
+
+def last_report(cycle: Cycle, agent: AgentIdentity, at_ms: int) -> TelemetryEvent:
+    """The report of an agent that is stopped after this cycle: under the name of the look that does not come."""
+    before = _report(cycle, agent, full=False)
+    report = before._replace(
+        planned=False,
+        took_ms=0,
+        stages_ms={},
+        new_findings=(),
+        ended_findings=(),
+        leads=None if before.leads is None else False,
+        acting=(),
+        stopped=True,
+    )
+    instance, _, number = cycle.look.rpartition("-")
+    cluster = cycle.snapshot.cluster_id
+    return TelemetryEvent(
+        EventKind.REPORT,
+        f"cluster/{cluster}",
+        cluster,
+        f"{instance}-{int(number) + 1}",
+        0,
+        at_ms,
+        to_json(ReportData, report),
+    )
 
 
 def _finding(finding: Finding) -> FindingData:

@@ -1,7 +1,8 @@
 """Telemetry events: one JSON object each, kinds, the shape of their data, fragments.
 
-Events of one look share its id and are numbered; `LOOK` comes last of those that rebuild it and counts them. An event
-above Kafka's default record size travels in fragments. Additive: unknown fields are ignored, a newer major is refused.
+Events of one look share its id and are numbered; `LOOK` comes last of those that rebuild it and counts them. A look by
+changes has those that a full look before it does not have, and `KEPT` events that name the others. An event above
+Kafka's default record size travels in fragments. Additive: unknown fields are ignored, a newer major is refused.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ MAX_RECORD_CHARS = 900_000
 MOST_LINE_BYTES = 2 * MAX_RECORD_CHARS
 _MOST_PARTS = 128
 """Fragments of one event, and of all incomplete ones. The memory of 100,000 partitions has 40."""
+_NEEDED = ("kind", "subject", "cluster", "look", "n", "taken_ms", "data", "v")
 _FIELD_TYPES = (str, str, str, str, int, int, dict, int)
-"""Of `TelemetryEvent` as JSON."""
+"""Of `TelemetryEvent` as JSON, where it needs them."""
 
 
 class EventKind(StrEnum):
@@ -63,6 +65,7 @@ class EventKind(StrEnum):
     FINDING = "finding"
     ASSESSMENT = "assessment"
     TASK_COPIES = "task_copies"
+    KEPT = "kept"
     FRAGMENT = "fragment"
 
 
@@ -80,11 +83,24 @@ class TelemetryEvent(NamedTuple):
     taken_ms: int
     data: Mapping[str, Any]
     v: int = VERSION
+    base: str | None = None
+    """Id of the full look on which a look by changes stands; None of a look in full, as all below."""
+    base_taken_ms: int | None = None
+    """When that one began, epoch milliseconds."""
 
     @property
     def instance(self) -> str:
         """Of the agent that wrote it: one run of one process."""
         return self.look.rpartition("-")[0]
+
+
+class LookRow(NamedTuple):
+    """An event without what all events of its look have in common; its number is its place among them."""
+
+    kind: EventKind
+    subject: str
+    data: Any
+    """A value of the kind's shape."""
 
 
 class LookData(NamedTuple):
@@ -197,6 +213,28 @@ class MemoryData(NamedTuple):
     """Id of each finding of the look -> epoch milliseconds; None in a record of an older rackwise."""
 
 
+class KeptRun(NamedTuple):
+    """Neighbours among the events of a full look that are events of this look as well."""
+
+    n: int
+    """Number of the first one in this look; the others follow."""
+    of: int
+    """Number of the first one in the full look."""
+    events: int
+    deltas: tuple[int, ...] = ()
+    """What their offsets and sizes have grown by, event by event (`agent.telemetry.changes`); empty: nothing moved."""
+
+
+class KeptData(NamedTuple):
+    """Events of the full look ``base`` that a look by changes does not repeat."""
+
+    part: int
+    """Number among the events of this kind in the look, from 0."""
+    parts: int
+    """How many of them there are."""
+    runs: tuple[KeptRun, ...]
+
+
 class FragmentData(NamedTuple):
     """A piece of the JSON text of an event that was too large for one record."""
 
@@ -289,7 +327,10 @@ def from_pieces(pieces: Mapping[int, str]) -> TelemetryEvent | None:
 
 def _dumps(event: TelemetryEvent) -> str:
     # Kept to ASCII: foreign text may hold half a surrogate pair or a line separator.
-    return json.dumps({"v": event.v, **event._asdict()}, separators=(",", ":"), allow_nan=False, check_circular=False)
+    fields = {"v": event.v, **event._asdict()}
+    if event.base is None:
+        del fields["base"], fields["base_taken_ms"]
+    return json.dumps(fields, separators=(",", ":"), allow_nan=False, check_circular=False)
 
 
 def _loads(line: str | bytes, most_bytes: int) -> TelemetryEvent | None:
@@ -306,6 +347,12 @@ def _loads(line: str | bytes, most_bytes: int) -> TelemetryEvent | None:
     kind = data.get("kind")
     if isinstance(kind, str) and kind not in EventKind._value2member_map_:
         return None
-    if tuple(map(type, map(data.get, TelemetryEvent._fields))) != _FIELD_TYPES or not is_time(data["taken_ms"]):
-        raise UnreadableError(f"a line is not a telemetry event: it needs {', '.join(TelemetryEvent._fields)}")
-    return TelemetryEvent(EventKind(kind), *[data[name] for name in TelemetryEvent._fields[1:]])
+    if tuple(map(type, map(data.get, _NEEDED))) != _FIELD_TYPES or not is_time(data["taken_ms"]):
+        raise UnreadableError(f"a line is not a telemetry event: it needs {', '.join(_NEEDED)}")
+    base, base_taken_ms = data.get("base"), data.get("base_taken_ms")
+    if (base, base_taken_ms) != (None, None) and (
+        (type(base), type(base_taken_ms)) != (str, int) or not is_time(base_taken_ms)
+    ):
+        raise UnreadableError("a line is not a telemetry event: base and base_taken_ms do not name a full look")
+    event = TelemetryEvent(EventKind(kind), *[data[name] for name in _NEEDED[1:]])
+    return event if base is None else event._replace(base=base, base_taken_ms=base_taken_ms)

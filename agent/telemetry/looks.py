@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import reduce
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from pydantic_core import SchemaError
@@ -32,6 +32,7 @@ from agent.telemetry.events import (
     LimitsData,
     ListedGroupsData,
     LookData,
+    LookRow,
     MemoryData,
     PartitionOffset,
     ReassignmentsData,
@@ -118,12 +119,6 @@ class CycleInputs:
     limits: Limits
 
 
-class _Row(NamedTuple):
-    kind: EventKind
-    subject: str
-    data: Any
-
-
 def observation_to_events(
     observation: Observation,
     memory: Memory,
@@ -132,15 +127,24 @@ def observation_to_events(
     look: str,
     findings: Mapping[str, int] | None = None,
 ) -> Iterator[TelemetryEvent]:
-    """Every event that rebuilds the look, in order; the last has their number.
+    """Every event that rebuilds the look in full, in order; the last has their number."""
+    for n, row in enumerate(observation_rows(observation, memory, limits, findings)):
+        data = to_json(INPUT_SHAPES[row.kind], row.data)
+        yield TelemetryEvent(row.kind, row.subject, observation.cluster_id, look, n, observation.taken_ms, data)
+
+
+def observation_rows(
+    observation: Observation, memory: Memory, limits: Limits, findings: Mapping[str, int] | None = None
+) -> Iterator[LookRow]:
+    """The same events as values.
 
     ``findings``: id -> epoch milliseconds, of this look; they rebuild nothing, and are for `restored_memory`.
     """
     n = 0
     for row in _rows(observation, memory, limits, findings):
-        yield _event(row, observation, look, n)
+        yield row
         n += 1
-    yield _event(_look_row(observation, n + 1), observation, look, n)
+    yield _look_row(observation, n + 1)
 
 
 def observation_from_events(events: Iterable[TelemetryEvent]) -> CycleInputs:
@@ -218,18 +222,13 @@ def limits_digest(limits: Limits) -> str:
     return limits_data(limits).digest
 
 
-def _event(row: _Row, observation: Observation, look: str, n: int) -> TelemetryEvent:
-    data = to_json(INPUT_SHAPES[row.kind], row.data)
-    return TelemetryEvent(row.kind, row.subject, observation.cluster_id, look, n, observation.taken_ms, data)
-
-
 _OF_LOOK = tuple(name for name in LookData._fields if name != "events")
 """Fields that the last event of a look has in common with the observation."""
 
 
-def _look_row(observation: Observation, events: int) -> _Row:
+def _look_row(observation: Observation, events: int) -> LookRow:
     data = LookData(**{name: getattr(observation, name) for name in _OF_LOOK}, events=events)
-    return _Row(EventKind.LOOK, f"cluster/{observation.cluster_id}", data)
+    return LookRow(EventKind.LOOK, f"cluster/{observation.cluster_id}", data)
 
 
 _KIND_OF_GROUP = {shape: kind for kind, shape in GROUP_SHAPES.items()}
@@ -237,30 +236,30 @@ _KIND_OF_GROUP = {shape: kind for kind, shape in GROUP_SHAPES.items()}
 
 def _rows(
     observation: Observation, memory: Memory, limits: Limits, findings: Mapping[str, int] | None
-) -> Iterator[_Row]:
+) -> Iterator[LookRow]:
     cluster = f"cluster/{observation.cluster_id}"
-    yield _Row(EventKind.LIMITS, cluster, limits_data(limits))
-    yield _Row(EventKind.MEMORY, cluster, MemoryData(memory_to_json(memory), findings))
-    yield _Row(EventKind.GAPS, cluster, GapsData(observation.gaps))
-    yield _Row(EventKind.REASSIGNMENTS, cluster, ReassignmentsData(observation.reassignments))
-    yield _Row(EventKind.APPLICATION_LAGS, cluster, ApplicationLagsData(observation.application_lags))
-    yield _Row(EventKind.LISTED_GROUPS, cluster, ListedGroupsData(observation.listed_groups))
+    yield LookRow(EventKind.LIMITS, cluster, limits_data(limits))
+    yield LookRow(EventKind.MEMORY, cluster, MemoryData(memory_to_json(memory), findings))
+    yield LookRow(EventKind.GAPS, cluster, GapsData(observation.gaps))
+    yield LookRow(EventKind.REASSIGNMENTS, cluster, ReassignmentsData(observation.reassignments))
+    yield LookRow(EventKind.APPLICATION_LAGS, cluster, ApplicationLagsData(observation.application_lags))
+    yield LookRow(EventKind.LISTED_GROUPS, cluster, ListedGroupsData(observation.listed_groups))
     if observation.weights is not None:
-        yield _Row(EventKind.WEIGHTS, cluster, observation.weights)
-    yield from (_Row(EventKind.RACK_TABLE, f"locator/{table.locator}", table) for table in observation.rack_tables)
-    yield from (_Row(EventKind.BROKER, f"broker/{broker.id}", broker) for broker in observation.brokers)
+        yield LookRow(EventKind.WEIGHTS, cluster, observation.weights)
+    yield from (LookRow(EventKind.RACK_TABLE, f"locator/{table.locator}", table) for table in observation.rack_tables)
+    yield from (LookRow(EventKind.BROKER, f"broker/{broker.id}", broker) for broker in observation.brokers)
     for broker, configs in observation.broker_configs.items():
-        yield _Row(EventKind.BROKER_CONFIGS, f"broker/{broker}", BrokerConfigsData(broker, configs))
+        yield LookRow(EventKind.BROKER_CONFIGS, f"broker/{broker}", BrokerConfigsData(broker, configs))
     yield from _topic_rows(observation)
-    yield from (_Row(_KIND_OF_GROUP[type(group)], f"group/{group.group_id}", group) for group in observation.groups)
+    yield from (LookRow(_KIND_OF_GROUP[type(group)], f"group/{group.group_id}", group) for group in observation.groups)
     for name, configs in observation.group_configs.items():
-        yield _Row(EventKind.GROUP_CONFIGS, f"group/{name}", GroupConfigsData(name, configs))
+        yield LookRow(EventKind.GROUP_CONFIGS, f"group/{name}", GroupConfigsData(name, configs))
     for name, offsets in observation.committed_offsets.items():
         rows = tuple(CommittedOffset(*partition, offset) for partition, offset in offsets.items())
-        yield _Row(EventKind.COMMITTED_OFFSETS, f"group/{name}", CommittedOffsetsData(name, rows))
+        yield LookRow(EventKind.COMMITTED_OFFSETS, f"group/{name}", CommittedOffsetsData(name, rows))
 
 
-def _topic_rows(observation: Observation) -> Iterator[_Row]:
+def _topic_rows(observation: Observation) -> Iterator[LookRow]:
     """A row per topic of the metadata, in its order, then one per topic that only other answers name."""
     ends: dict[str, list[PartitionOffset]] = defaultdict(list)
     for partition, offset in observation.end_offsets.items():
@@ -272,10 +271,10 @@ def _topic_rows(observation: Observation) -> Iterator[_Row]:
     for row in observation.topics:
         name = row.name
         beside = configs.pop(name, None), tuple(ends.pop(name, ())), tuple(sizes.pop(name, ()))
-        yield _Row(EventKind.TOPIC, f"topic/{name}", TopicData(name, row, *beside))
+        yield LookRow(EventKind.TOPIC, f"topic/{name}", TopicData(name, row, *beside))
     for name in dict.fromkeys((*configs, *ends, *sizes)):
         beside = configs.get(name), tuple(ends.get(name, ())), tuple(sizes.get(name, ()))
-        yield _Row(EventKind.TOPIC, f"topic/{name}", TopicData(name, None, *beside))
+        yield LookRow(EventKind.TOPIC, f"topic/{name}", TopicData(name, None, *beside))
 
 
 def _observation(cluster_id: str, head: LookData, data: Mapping[EventKind, list[Any]]) -> Observation:

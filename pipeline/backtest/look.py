@@ -77,7 +77,7 @@ def seen_under(recorded: CycleInputs, limits: Limits, decode: Memo, model: Memo)
 
 # --- rows of bronze.telemetry ---------------------------------------------------------------------------------------
 
-KINDS = tuple(sorted((*INPUT_SHAPES, EventKind.FRAGMENT)))
+KINDS = tuple(sorted((*INPUT_SHAPES, EventKind.KEPT, EventKind.FRAGMENT)))
 """Kinds of events that rebuild a look."""
 
 

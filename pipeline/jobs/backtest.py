@@ -29,6 +29,7 @@ from pipeline.schemas.backtest import SLICES, UNITS
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.session import setting, task_slots
 from pipeline.tables import TableStore, WriterBatch
+from pipeline.transforms.whole_looks import whole_looks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -157,11 +158,12 @@ def cut(tables: TableStore, request: BacktestRequest, say: Say = lambda _: None)
 
 
 def _events(tables: TableStore, request: BacktestRequest) -> DataFrame:
-    rows = tables.read(TELEMETRY).where(F.col("kind").isin([str(kind) for kind in KINDS]))
+    telemetry = tables.read(TELEMETRY)
     for name in EventRow._fields:
-        rows = rows.where(F.col(name).isNotNull())
-    rows = _between(rows, request)
-    return rows.select(
+        telemetry = telemetry.where(F.col(name).isNotNull())
+    kinds = F.col("kind").isin([str(kind) for kind in KINDS])
+    rows = whole_looks(_between(telemetry.where(kinds), request), telemetry)
+    return rows.where(kinds).select(
         _stretch(request).alias("stretch_ms"), F.lit(WHOLE).alias("bucket"), "event_id", *EventRow._fields
     )
 
@@ -208,9 +210,9 @@ def _why_empty(tables: TableStore, request: BacktestRequest) -> str:
     rows = _slices(tables, everything) if request.by == "groups" else _events(tables, everything)
     one = rows.agg(F.min("taken_ms").alias("first"), F.max("taken_ms").alias("last")).collect()[0]
     if one["first"] is None:
-        return f"{TELEMETRY.name} has no full look; full looks are written every record.full_every and at each planning"
+        return f"{TELEMETRY.name} has no whole look; looks are recorded every record.every and at each planning"
     clusters = ", ".join(sorted(row.cluster for row in rows.select("cluster").distinct().collect()))
-    return f"full looks cover {_when(one['first'])} to {_when(one['last'])}, of {clusters}"
+    return f"whole looks cover {_when(one['first'])} to {_when(one['last'])}, of {clusters}"
 
 
 def _when(at_ms: int) -> str:

@@ -7,7 +7,7 @@ itself while the others share the rest. What is planned can be published to each
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,6 +33,7 @@ from pipeline.schemas.silver import LOOK_IDS
 from pipeline.schemas.table import BINARY, DOUBLE, INT, LONG, STRING, column, columns
 from pipeline.session import setting, task_slots
 from pipeline.tables import TableStore, WriterBatch
+from pipeline.transforms.whole_looks import whole_looks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -227,7 +228,7 @@ def recent_events(tables: TableStore, days: int) -> DataFrame:
 def _events_of(tables: TableStore, looks: Sequence[_Newest], days: int) -> DataFrame:
     wanted = local_relation(tables.spark, ((one.cluster, one.look) for one in looks), LOOK_IDS)
     events = recent_events(tables, days).join(F.broadcast(wanted), ["cluster", "look"], how="inner")
-    return events.select(*EventRow._fields)
+    return whole_looks(events, tables.read(TELEMETRY)).select(*EventRow._fields)
 
 
 def _newest_of_all(
@@ -261,35 +262,56 @@ def _newest(tables: TableStore, cluster: str | None, days: int) -> tuple[list[_N
     part, parts = (F.when(is_fragment, F.get_json_object("data", f"$.{name}")) for name in ("part", "parts"))
     by_event = events.groupBy("cluster", "look", "n").agg(
         F.max("taken_ms").alias("taken_ms"),
+        F.max("base").alias("base"),
         F.max(event_count).alias("told"),
+        F.max(F.when(F.col("kind") == str(EventKind.KEPT), F.get_json_object("data", "$.runs"))).alias("runs"),
         (F.max(~is_fragment) | (F.countDistinct(part) == F.max(parts.cast("int")))).alias("is_whole"),
     )
     # Behind the events that make up a look come those that were worked out of it.
     numbers = F.filter("numbers", lambda n: n < F.col("told"))
+    runs = F.from_json("runs", "array<struct<n:bigint,events:bigint>>")
+    told = F.col("told").cast("bigint")
+    kept = F.aggregate(
+        F.filter(F.flatten("runs"), lambda run: run["n"].between(0, told) & run["events"].between(0, told)),
+        F.lit(0).cast("bigint"),
+        lambda sum_, run: sum_ + F.least(run["events"], told - run["n"]),
+    )
     looks = (
         by_event.groupBy("cluster", "look")
         .agg(
             F.max("taken_ms").alias("taken_ms"),
             F.max("told").alias("told"),
+            F.max("base").alias("base"),
             F.collect_list(F.when(F.col("is_whole"), F.col("n"))).alias("numbers"),
+            F.collect_list(runs).alias("runs"),
         )
-        .withColumn("there", F.size(numbers))
-        .drop("numbers")
+        .withColumn("there", F.size(numbers) + F.coalesce(kept, F.lit(0)))
+        .drop("numbers", "runs")
         .collect()
     )
+    in_full = {(row.cluster, row.look) for row in looks if row.base is None and _lacks(row, ()) is None}
     newest: dict[str, _Newest] = {}
     for row in looks:
-        if row.told is not None and row.there >= row.told:
+        if _lacks(row, in_full) is None:
             one = _Newest(row.cluster, row.taken_ms, row.look)
             newest[one.cluster] = max(newest.get(one.cluster, one), one)
     messages = [
-        f"look {row.look} of cluster {row.cluster} is newer, but lacks "
-        + ("its last event" if row.told is None else f"{row.told - row.there} of its {counted(row.told, 'event')}")
+        f"look {row.look} of cluster {row.cluster} is newer, but lacks {lacks}"
         for row in looks
-        if (row.told is None or row.there < row.told)
+        if (lacks := _lacks(row, in_full)) is not None
         and (row.cluster not in newest or row.taken_ms > newest[row.cluster].taken_ms)
     ]
     return sorted(newest.values()), tuple(sorted(messages))
+
+
+def _lacks(row: Any, in_full: Collection[tuple[str, str]]) -> str | None:
+    """What the look lacks; None where it is whole, and the full look as well on which it stands."""
+    if row.told is None:
+        return "its last event"
+    if row.there < row.told:
+        return f"{row.told - row.there} of its {counted(row.told, 'event')}"
+    whole = row.base is None or (row.cluster, row.base) in in_full
+    return None if whole else f"look {row.base}, on which it stands"
 
 
 # --- results ----------------------------------------------------------------------------------------------------

@@ -7,14 +7,14 @@ often it ran. So it may be killed and run again, and a refresh of everything giv
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from agent.errors import BadInput
@@ -33,6 +33,7 @@ from pipeline.transforms.look_rows import day_of
 from pipeline.transforms.looks import look_rows, silver_table
 from pipeline.transforms.prices import PriceRow, ProducerRow, price_table, producer_table
 from pipeline.transforms.spans import CONTEXT_MS, GAP_MS, HOUR_MS, hour_of, touched_hours
+from pipeline.transforms.whole_looks import full_looks, standing_looks, with_kept
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -49,6 +50,8 @@ class LookKey(NamedTuple):
     cluster: str
     look: str
     taken_ms: int
+    carries: bool = True
+    """Whether looks by changes may stand on it: events of a full look came, or that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +101,7 @@ def refresh(
     """
     began = time.monotonic()
     say = on_progress or (lambda _: None)
-    touched = None if looks is None else sorted(set(looks))
+    touched = None if looks is None else sorted({*looks, *standing_on(tables, looks)})
     work = RefreshWork(tables)
     with SparkJobs(work.spark) as jobs:
         read = _silver(work, touched, jobs, look_bytes)
@@ -165,6 +168,17 @@ def kept_looks(tables: TableStore) -> tuple[LookKey, ...] | None:
     return tuple(sorted(LookKey(*row) for row in rows.distinct().collect()))
 
 
+def standing_on(tables: TableStore, looks: Collection[LookKey]) -> list[LookKey]:
+    """The looks by changes that stand on these, and may have waited for the events that came."""
+    full = [one for one in looks if one.carries]
+    if not full:
+        return []
+    clusters, names = ({getattr(one, name) for one in full} for name in ("cluster", "look"))
+    rows = tables.read(bronze.TELEMETRY).where(F.col("cluster").isin(clusters) & F.col("base").isin(names))
+    standing = rows.select("cluster", "look", "taken_ms").distinct().collect()
+    return [LookKey(row["cluster"], row["look"], row["taken_ms"], carries=False) for row in standing]
+
+
 def taken_on(days: Collection[str]) -> Column:
     """Looks that began on these UTC days, as spans of ``taken_ms``: files without such a time are not read."""
     begins = [round(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() * 1_000) for day in sorted(set(days))]
@@ -182,8 +196,15 @@ def _silver(
     where: tuple[Where, ...] = ()
     if touched is not None:
         telemetry, where = _of_looks(telemetry, touched)
-    known = _look_bytes(telemetry) if look_bytes is None else look_bytes
+    known = dict(_look_bytes(telemetry) if look_bytes is None else look_bytes)
+    standing = standing_looks(telemetry)
+    if standing:
+        full = full_looks(work.tables.read(bronze.TELEMETRY), standing)
+        known |= _bytes_of_full(standing, _look_bytes(full))
+        telemetry = with_kept(telemetry, full)
     large: dict[tuple[str, str], int] = {look: parts for look, size in known.items() if (parts := parts_of(size))}
+    if standing and large:
+        telemetry = work.hold(telemetry)  # its parts are read several times
     held = jobs.submit(work.hold, look_rows(telemetry, large, work.hold))
     condition = named(where)
     fresh = condition is not None and work.tables.read(silver.LOOKS).where(condition).isEmpty()
@@ -201,6 +222,12 @@ def _silver(
     ]
     _write_silver(work, writes, jobs)
     return int(counts["looks"])
+
+
+def _bytes_of_full(standing: Iterable[Row], full: Mapping[LookId, int]) -> dict[LookId, int]:
+    """How large looks by changes are with what they keep, of those whose full look is large."""
+    bases = {LookId(row["cluster"], row["look"]): LookId(row["cluster"], row["base"]) for row in standing}
+    return {look: full[base] for look, base in bases.items() if base in full}
 
 
 def _look_bytes(telemetry: DataFrame) -> dict[LookId, int]:

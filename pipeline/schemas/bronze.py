@@ -35,6 +35,8 @@ TELEMETRY = _table(
     column("data", STRING, "The event's data, as JSON."),
     column("more", STRING, "Fields beside these that this version does not know, as JSON; null for none."),
     column("late", BOOLEAN, "Whether it came after its hour had been closed."),
+    column("base", STRING, "Id of the full look on which a look by changes stands; null of one in full."),
+    column("base_taken_ms", LONG, "When that one began, epoch milliseconds."),
 )
 
 PROPOSALS = _table(

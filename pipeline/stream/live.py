@@ -17,8 +17,10 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from agent.errors import RackwiseError
+from agent.telemetry.derived import DERIVED_SHAPES
 from agent.values.number_format import counted
 from pipeline.files import StoredFiles
 from pipeline.jobs.incremental import IncrementalSums, LookId
@@ -65,8 +67,9 @@ class LiveRefresh:
 
         The tables that were written: rows of each, None where they were not counted.
         """
-        sizes = rows.groupBy(*LookKey._fields).agg(data_bytes()).collect()
-        looks = [LookKey(row["cluster"], row["look"], row["taken_ms"]) for row in sizes]
+        in_full = F.col("base").isNull() & ~F.col("kind").isin([str(kind) for kind in DERIVED_SHAPES])
+        found = rows.groupBy("cluster", "look", "taken_ms").agg(F.max(in_full).alias("carries"), data_bytes()).collect()
+        looks = [LookKey(row["cluster"], row["look"], row["taken_ms"], carries=row["carries"]) for row in found]
         histories = time.monotonic() - self._histories_at >= self._histories_every_s
         done = refresh(
             self._tables,
@@ -76,7 +79,7 @@ class LiveRefresh:
             outcomes=histories or self._is_first,
             pending=self._pending.hours,
             incremental=self._incremental,
-            look_bytes={LookId(row["cluster"], row["look"]): row["bytes"] for row in sizes},
+            look_bytes={LookId(row["cluster"], row["look"]): row["bytes"] for row in found},
         )
         self._is_first = False
         if histories:

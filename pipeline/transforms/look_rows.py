@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from agent.decode.members import decode_members
 from agent.model.build_snapshot import build_snapshot
 from agent.model.members import broker_is_rack_aware
+from agent.telemetry.changes import whole_look
 from agent.telemetry.derived import AssessmentData, FindingData, ReportData, TaskCopiesData
 from agent.telemetry.events import INPUT_SHAPES, EventKind, TelemetryEvent, from_pieces
 from agent.telemetry.looks import CycleInputs, IncompleteLookError, limits_digest, observation_from_events
@@ -145,9 +146,12 @@ def events_of(raw: Iterable[BronzeEvent]) -> Iterator[TelemetryEvent]:
             pieces.setdefault(one.n, {})[int(data["part"])] = str(data["text"])
             parts[one.n] = int(data["parts"])
         elif one.kind in EventKind._value2member_map_:
-            yield TelemetryEvent(
+            event = TelemetryEvent(
                 EventKind(one.kind), one.subject, one.cluster, one.look, one.n, one.taken_ms, data, one.v
             )
+            if event.kind is EventKind.KEPT:
+                list(whole_look((event,), ()))  # what it keeps was not there, and that is the reason
+            yield event
     for n, held in pieces.items():
         whole = from_pieces(held) if len(held) == parts[n] else None
         if whole is not None:

@@ -28,6 +28,8 @@ MAX_VALUE_BYTES = 4 * 1024 * 1024
 """Four times what Kafka takes as one record by default; rackwise itself writes less than one."""
 
 _TELEMETRY_FIELDS = ("v", "kind", "subject", "cluster", "look", "n", "taken_ms", "data")
+_BASE = ("base", "base_taken_ms")
+"""Fields of looks by changes alone."""
 _JOURNAL_FIELDS = ("v", "kind", "at_ms", "epoch", "seq", "value")
 # JSON as Python's reader takes it, and nothing beyond.
 _STRICT = {"allowSingleQuotes": "false", "allowNonNumericNumbers": "false", "allowUnquotedFieldNames": "false"}
@@ -39,12 +41,13 @@ _KEPT = (*_PLACE, "day", *_RAW)
 def telemetry(records: DataFrame) -> DataFrame:
     """Rows of ``bronze.telemetry``, `late` still null, with the raw record and the reason."""
     read = _with_fields(_with_place(records))
-    field = {name: F.col("fields")[name] for name in _TELEMETRY_FIELDS}
-    numbers = {"v": "int", "n": "int", "taken_ms": "bigint"}
+    names = (*_TELEMETRY_FIELDS, *_BASE)
+    field = {name: F.col("fields")[name] for name in names}
+    numbers = {"v": "int", "n": "int", "taken_ms": "bigint", "base_taken_ms": "bigint"}
     read = read.select(
         *_KEPT,
-        *(_cast(field[name], numbers.get(name, "string"), name) for name in _TELEMETRY_FIELDS),
-        _more(_TELEMETRY_FIELDS),
+        *(_cast(field[name], numbers.get(name, "string"), name) for name in names),
+        _more(names),
         _what_it_is("telemetry").alias("unreadable"),
     ).withColumn("piece", F.when(F.col("kind") == "fragment", piece_of(F.col("data"))))
     reason = F.coalesce(
@@ -52,13 +55,17 @@ def telemetry(records: DataFrame) -> DataFrame:
         _version_problem(F.col("v"), TELEMETRY_VERSION),
         _missing(_TELEMETRY_FIELDS),
         F.when(~F.col("data").startswith("{"), F.lit("malformed: data is no JSON object")),
+        F.when(
+            F.col("base").isNull() != F.col("base_taken_ms").isNull(),
+            F.lit("malformed: base and base_taken_ms do not name a full look"),
+        ),
         F.when(F.col("kind") == "fragment", fragment_problem(F.col("piece"))),
     )
     identity = F.concat_ws("/", "cluster", "look", F.col("n").cast("string"))
     suffix = F.when(F.col("kind") == "fragment", fragment_suffix(F.col("piece"))).otherwise("")
     return read.select(
         *_PLACE, *_RAW, F.concat(identity, suffix).alias("event_id"), *_TELEMETRY_FIELDS, "more",
-        F.lit(None).cast("boolean").alias("late"), "day", reason.alias("reason"),
+        F.lit(None).cast("boolean").alias("late"), *_BASE, "day", reason.alias("reason"),
     )  # fmt: skip
 
 

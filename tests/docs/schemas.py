@@ -24,7 +24,7 @@ from agent.journal.codec import JournalRecord, TargetColumns
 from agent.journal.targets import NOT_SAID, TargetManifest
 from agent.propose.codec import ProposalDocument
 from agent.telemetry import weights
-from agent.telemetry.derived import DERIVED_SHAPES
+from agent.telemetry.changes import SHAPES
 from agent.telemetry.events import INPUT_SHAPES, VERSION, EventKind, FragmentData, LimitsData, TelemetryEvent
 from agent.telemetry.limits_names import recorded_names
 from agent.telemetry.proposal_records import LIFE_SCHEMA
@@ -62,14 +62,21 @@ def telemetry_schema() -> dict[str, Any]:
     definitions[LimitsData.__name__]["properties"]["limits"] = _limits(definitions)
     properties = {name: {"type": "string"} for name in ("subject", "cluster", "look")}
     properties |= {name: {"type": "integer"} for name in ("v", "n", "taken_ms")}
+    base = {"base": {"type": "string"}, "base_taken_ms": {"type": "integer"}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": SCHEMA_ID,
         "title": "rackwise telemetry event",
         "description": _first_line(TelemetryEvent),
         "type": "object",
-        "properties": {"kind": {"enum": [kind.value for kind in shapes]}, **properties, "data": {"type": "object"}},
-        "required": list(TelemetryEvent._fields),
+        "properties": {
+            "kind": {"enum": [kind.value for kind in shapes]},
+            **properties,
+            "data": {"type": "object"},
+            **base,
+        },
+        "required": [name for name in TelemetryEvent._fields if name not in base],
+        "dependentRequired": {"base": ["base_taken_ms"], "base_taken_ms": ["base"]},
         "allOf": choices,
         "$defs": dict(sorted(definitions.items())),
     }
@@ -92,7 +99,7 @@ def kinds_table() -> str:
     """Markdown: every kind of event, whether it rebuilds the look, and what its data tells."""
     lines = ["| kind | rebuilds the look | data |", "|---|---|---|"]
     for kind, shape in _shapes().items():
-        rebuilds = "yes" if kind in INPUT_SHAPES else ""
+        rebuilds = "yes" if kind in INPUT_SHAPES or kind is EventKind.KEPT else ""
         lines.append(f"| `{kind.value}` | {rebuilds} | {_first_line(shape)} |")
     return "\n".join(lines) + "\n"
 
@@ -121,7 +128,7 @@ def schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shapes() -> dict[EventKind, type]:
-    return {**INPUT_SHAPES, **DERIVED_SHAPES, EventKind.FRAGMENT: FragmentData}
+    return {**SHAPES, EventKind.FRAGMENT: FragmentData}
 
 
 def _generic(origin: Any, arguments: tuple[Any, ...], definitions: dict[str, Any]) -> dict[str, Any]:

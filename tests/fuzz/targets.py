@@ -34,7 +34,8 @@ from agent.record.proposals import proposals_in, standing_in
 from agent.record.reader import ConsumerRecord, newest_memory
 from agent.record.weights import KeptWeights, read_record
 from agent.simulate.evaluation import evaluate
-from agent.telemetry.events import from_lines, to_lines
+from agent.telemetry.changes import whole_look
+from agent.telemetry.events import TelemetryEvent, from_lines, to_lines
 from agent.telemetry.looks import IncompleteLookError, observation_from_events, observation_to_events
 from agent.telemetry.proposal_records import CREATED, VOID
 from agent.telemetry.weights import to_records
@@ -62,6 +63,7 @@ from tests.decode.generate import LAYOUTS, NAMES
 from tests.decode.test_members import ASSIGNMENT, SUBSCRIPTION, assigned, group, member, observation, subscribed
 from tests.fuzz.mutate import mutated, mutated_json
 from tests.memory.test_remember import a_rich_memory
+from tests.record.test_changes import written
 from tests.record.test_proposals import a_proposal, as_read, step
 from tests.record.test_telemetry import SMALL
 from tests.snapshots import NOW_MS
@@ -152,12 +154,15 @@ def _topics() -> tuple[Target, ...]:
     lives = [record.value or b"" for record in step(dict(step(None, proposal).standing)).records]
     run, _ = a_rich_memory()
     looks = [line for event in observation_to_events(SMALL, run.memory, Limits(), look="l") for line in to_lines(event)]
+    full, changed = written(SMALL, replace(SMALL, end_offsets=dict.fromkeys(SMALL.end_offsets, 9)), run.memory)
+    by_changes = tuple(line for event in changed for line in to_lines(event))
     weights = [value for reading in (ORDERS, BILLING) for _, value in to_records(reading)]
     return (
         _json("commands", map(json.dumps, commands), _command),
         _json("journal", (*entries, *map(to_bytes, _healthy_plan().values())), _entry, _journal_line, _plans),
         _json("proposals", (*proposals, *lives), partial(_proposal, CREATED), partial(_proposal, VOID)),
         _json("telemetry", looks, partial(_telemetry, tuple(looks)), _restart),
+        _json("telemetry by changes", by_changes, partial(_changes, full, by_changes)),
         _json("weights", weights, partial(_weights, ORDERS), partial(_weights, BILLING)),
         _json("memory", [memory_to_json(run.memory), memory_to_json(Memory())], _memory),
         *_looks(),
@@ -252,6 +257,16 @@ def _telemetry(whole: tuple[str, ...], data: bytes) -> bool:
     except (UnreadableError, IncompleteLookError):
         return False
     return not left_out
+
+
+def _changes(full: list[TelemetryEvent], own: tuple[str, ...], data: bytes) -> bool:
+    """A record among those of a look by changes, and one in place of the full look's last."""
+    try:
+        observation_from_events(whole_look(from_lines([*own, data]), full))
+        observation_from_events(whole_look(from_lines(own), [*full[:-1], *from_lines([data])]))
+    except (UnreadableError, IncompleteLookError):
+        return False
+    return True
 
 
 def _restart(data: bytes) -> bool:

@@ -41,7 +41,7 @@ def told(demo_cluster: EmbeddedCluster, work: ClusterWorkload) -> Iterator[Told]
     """An agent runs; a command asks its telemetry, and another one looks twice."""
     at = ("-b", demo_cluster.bootstrap_servers, "--set", f"topics.prefix={PREFIX}")
     paced = {
-        "poll.interval": "1s", "plan.interval": "5s", "observe.refresh_sizes": "3s", "record.full_every": "0s",
+        "poll.interval": "1s", "plan.interval": "5s", "observe.refresh_sizes": "3s", "record.every": "0s",
         "http.port": "0", "log.format": "json",
     }  # fmt: skip
     assigned = [part for name, value in paced.items() for part in ("--set", f"{name}={value}")]

@@ -107,15 +107,15 @@ class TestTheAgent:
     def test_what_it_saw_long_ago_is_no_base_and_its_age_is_said(self) -> None:
         memory, rates = self.base(age_s=7_200, base_age_s=7_260)
         assert memory == Memory()
-        assert rates.why_not == "the newest full look in the agent's telemetry is 2 h old"
+        assert rates.why_not == "the newest recorded look in the agent's telemetry is 2 h old"
 
     def test_its_first_full_look_is_no_base_and_the_second_one_is_named(self) -> None:
         now = ClockReading(TAKEN_MS, MONOTONIC_MS)
         _, rates = base_of_agent(Memory(), "f00d-1", TAKEN_MS - 20_000, now)
         snapshot = a_cluster().topic("orders", (1,)).snapshot()
         assert sentence(judged(rates, snapshot), snapshot) == (
-            "rates: unknown, as the newest full look in the agent's telemetry is its first, 20 s old, and rates need "
-            "two, record.full_every apart; --for 10s measures them"
+            "rates: unknown, as the newest recorded look in the agent's telemetry is its first, 20 s old, and rates "
+            "need two, record.every apart; --for 10s measures them"
         )
 
     def test_a_later_look_without_end_offsets_is_told_apart(self) -> None:

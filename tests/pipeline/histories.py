@@ -83,7 +83,7 @@ def bronze_rows(events: Iterable[TelemetryEvent]) -> list[tuple[Any, ...]]:
         data = json.dumps(event.data)
         rows.append(
             ("t", 0, offset, at, name, event.v, str(event.kind), event.subject, event.cluster, event.look, event.n,
-             event.taken_ms, data, None, False, "2025-10-09")
+             event.taken_ms, data, None, False, event.base, event.base_taken_ms, "2025-10-09")
         )  # fmt: skip
     return rows
 

@@ -34,7 +34,8 @@ from tests.pipeline.histories import bronze_rows, events_of, recorded, shop, wit
 STRETCH_MS = 240_000
 COLUMNS = (
     "topic string, partition int, offset long, at double, event_id string, v int, kind string, subject string, "
-    "cluster string, look string, n int, taken_ms long, data string, more string, late boolean, day string"
+    "cluster string, look string, n int, taken_ms long, data string, more string, late boolean, base string, "
+    "base_taken_ms long, day string"
 )
 
 
@@ -140,7 +141,7 @@ def test_looks_that_cannot_be_used_are_left_out_and_told(spark: SparkSession, tm
 @pytest.mark.parametrize(
     ("more", "sentence"),
     [
-        pytest.param({"to_ms": TAKEN_MS - 1}, "full looks cover 2025-10-09", id="an empty stretch"),
+        pytest.param({"to_ms": TAKEN_MS - 1}, "whole looks cover 2025-10-09", id="an empty stretch"),
         pytest.param({"from_ms": 2, "to_ms": 2}, "--from is not before --to", id="a stretch that ends as it begins"),
         pytest.param({"cluster": "elsewhere"}, "of test-cluster", id="a cluster that is not there"),
         pytest.param({"groups": "a*"}, "--by groups", id="a pattern with whole looks"),
@@ -156,7 +157,7 @@ def test_tables_without_telemetry_and_strategies_that_read_otherwise_are_told(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     tables = TableStore(spark, str(tmp_path), "parquet")
-    with pytest.raises(BadInput, match="has no full look"):
+    with pytest.raises(BadInput, match="has no whole look"):
         run_backtest(tables, wanted("no-action"))
     strategies = chosen("own", changes=("own:group.acceptable_recovery_lag=1",))
     with pytest.raises(BadInput, match="--by looks"):

@@ -41,7 +41,7 @@ mode: observe
 poll.interval: 1s
 plan.interval: 1h
 observe.refresh_sizes: 0s
-record.full_every: 0s
+record.every: 0s
 http.enabled: false
 log.format: json
 """

@@ -15,7 +15,7 @@ from pipeline.stream import live
 from pipeline.stream.live import LiveRefresh
 from pipeline.tables import TableStore
 
-ROWS = "cluster string, look string, taken_ms long, data string"
+ROWS = "cluster string, look string, taken_ms long, data string, base string, kind string"
 
 
 def test_histories_that_were_put_off_are_owed_until_they_stand(
@@ -54,7 +54,7 @@ def test_histories_that_were_put_off_are_owed_until_they_stand(
         return LiveRefresh(delta_tables, RefreshSettings(), print, histories_every_ms=histories_every_ms)
 
     def batch(of: LiveRefresh, hour: int) -> None:
-        of.on_telemetry(spark.createDataFrame([("c", "i-1", hour, "{}")], ROWS))
+        of.on_telemetry(spark.createDataFrame([("c", "i-1", hour, "{}", None, "look")], ROWS))
 
     seldom = runner(3_600_000)
     batch(seldom, 1)
@@ -93,7 +93,7 @@ def test_what_was_learned_is_given_away_after_the_first_batch_and_with_histories
     of = LiveRefresh(delta_tables, RefreshSettings(), told.append, histories_every_ms=3_600_000, publish=publish)
 
     def batch() -> None:
-        of.on_telemetry(spark.createDataFrame([("c", "i-1", 1, "{}")], ROWS))
+        of.on_telemetry(spark.createDataFrame([("c", "i-1", 1, "{}", None, "look")], ROWS))
 
     batch()  # no broker answers
     batch()

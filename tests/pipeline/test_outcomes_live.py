@@ -51,7 +51,7 @@ racks.stable_polls: 1
 execute.cooldown: 0s
 proposals.ttl: 1m
 observe.refresh_sizes: 0s
-record.full_every: 0s
+record.every: 0s
 """
 BYTES_PER_S = 300_000
 AFTER_S = 60

@@ -51,12 +51,14 @@ def without(name: str) -> bytes:
 
 
 def test_an_event_becomes_a_row_with_its_data_as_it_was(spark: SparkSession) -> None:
-    parsed = parse.with_late(parse.telemetry(records(spark, event(), event(kind="of a newer rackwise"))), None)
+    told = (event(), event(kind="of a newer rackwise"), event(base="12345678-0", base_taken_ms=MS - 1))
+    parsed = parse.with_late(parse.telemetry(records(spark, *told)), None)
     common = ("t", 0)
-    rest = ("broker/1", "c", "12345678-1", 3, MS, '{"id":1,"rack":"a"}', None, False, DAY)
+    rest = ("broker/1", "c", "12345678-1", 3, MS, '{"id":1,"rack":"a"}', None, False)
     expected = [
-        (*common, 0, TIME, "c/12345678-1/3", 1, "broker", *rest),
-        (*common, 1, TIME, "c/12345678-1/3", 1, "of a newer rackwise", *rest),
+        (*common, 0, TIME, "c/12345678-1/3", 1, "broker", *rest, None, None, DAY),
+        (*common, 1, TIME, "c/12345678-1/3", 1, "of a newer rackwise", *rest, None, None, DAY),
+        (*common, 2, TIME, "c/12345678-1/3", 1, "broker", *rest, "12345678-0", MS - 1, DAY),
     ]
     assertDataFrameEqual(parse.accepted(parsed, TELEMETRY), spark.createDataFrame(expected, TELEMETRY.schema))
     assert parse.quarantined(parsed).isEmpty()

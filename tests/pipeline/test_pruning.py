@@ -50,7 +50,7 @@ def test_fleet_backtest_and_refresh_read_their_days_alone_and_deleted_days_are_l
         at = BEGIN_MS + number * DAY_MS
         cluster = "old" if number == 0 else "new"
         rows = [
-            (*row[:3], at / 1_000, *row[4:8], cluster, f"0000abcd-{number}", row[10], at, *row[12:15], day)
+            (*row[:3], at / 1_000, *row[4:8], cluster, f"0000abcd-{number}", row[10], at, *row[12:17], day)
             for row in one
         ]
         ingest(delta_tables, rows, number)
