@@ -61,7 +61,7 @@ def check_root(root: str, conf: Mapping[str, str], name: str = "spark.tables") -
         )
     host = re.match(r"[^:]+://([^/]*)", root)
     if host is None or not host[1]:
-        raise ConfigError(f"{name} names no bucket", why=f"it begins with {scheme}: but not with {scheme}://BUCKET/")
+        raise ConfigError(f"There is no bucket in {name}", why=f"it begins with {scheme}: but not with {scheme}://BUCKET/")
     _check_host(scheme, host[1], name)
     if scheme == "s3a":
         _check_s3(host[1], conf)
@@ -71,7 +71,7 @@ def _check_host(scheme: str, host: str, name: str) -> None:
     if CONNECTORS[scheme] == "abfs":
         if not _AZURE_HOST.fullmatch(host):
             raise ConfigError(
-                f"{name} names no container of an account",
+                f"There is no container of an account in {name}",
                 why=f"{scheme}://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH is expected",
             )
     elif "@" in host:

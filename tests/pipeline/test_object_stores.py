@@ -50,10 +50,10 @@ def test_the_log_of_tables_in_s3_is_one_that_several_drivers_may_write() -> None
     [
         ("s4://lake/x", {}, "spark.tables has the scheme s4, which rackwise does not know: a folder is expected"),
         ("s3://lake/x", {}, "spark.tables begins with s3:: the connector's scheme is s3a:"),
-        ("s3a:///x", {}, "spark.tables names no bucket"),
-        ("s3a:x", {}, "spark.tables names no bucket"),
+        ("s3a:///x", {}, "There is no bucket in spark.tables"),
+        ("s3a:x", {}, "There is no bucket in spark.tables"),
         ("s3a://key:canary@lake/x", {}, "spark.tables has credentials in it"),
-        ("abfss://account.dfs.core.windows.net/x", {}, "spark.tables names no container of an account"),
+        ("abfss://account.dfs.core.windows.net/x", {}, "There is no container of an account in spark.tables"),
         ("s3a://lake/x", {KEY: "k"}, "spark.hadoop.fs.s3a.secret.key is not set: fs.s3a.access.key is"),
         ("s3a://lake/x", {SECRET: "canary"}, "spark.hadoop.fs.s3a.access.key is not set: fs.s3a.secret.key is"),
         ("s3a://lake/x", {CONDITIONAL: "false"}, "two writers at once would overwrite each other's commits"),
