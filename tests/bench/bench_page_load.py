@@ -112,7 +112,7 @@ def first_paint_s(address: str) -> float:
     with chromium() as browser:
         page = browser.new_page()
         page.goto(f"http://{address}/", wait_until="load")
-        painted = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+        painted = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
         return float(page.wait_for_function(painted).json_value()) / 1_000
 
 
