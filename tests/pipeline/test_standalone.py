@@ -50,7 +50,6 @@ def test_master_workers_and_the_script_start_by_the_commands_of_the_manual(tmp_p
     prepared(tmp_path, "127.0.0.1:9", "none")
     with StandaloneCluster(tmp_path) as cluster:  # both workers have registered
         assert "--accept-data-loss" in cluster.run("INGEST", "", "--help", within_s=90)
-        assert "--day" in cluster.run("REFRESH", "", "--help", within_s=90)
 
 
 @pytest.mark.drill
