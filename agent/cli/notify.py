@@ -12,7 +12,7 @@ from agent.cli.output import emit
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agent.documents.notify import TargetRow
+    from agent.documents.config import TargetRow
     from agent.notify.notification import NotifyMessage
     from agent.notify.service import NotifyService
     from agent.notify.targets import TargetAddress

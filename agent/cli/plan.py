@@ -251,7 +251,7 @@ def _saves(predicted: PredictedEffect) -> dict[str, Any]:
     return {"saves $/day": saving_words(saved), "usd_per_day_saved": saved}
 
 
-WITH_PLUGIN = "with the plug-in"
+WITH_PLUGIN = "plug-in"
 """In a table; the field is ``plugin``."""
 SHOWN = ("group", "assignor", "now", "own", WITH_PLUGIN, "optimum", "worth")
 COLUMNS = ("now", "own", "plugin", "optimum")
@@ -313,6 +313,6 @@ def _reads_words(reads: int, crossing: int, unknown: int) -> Iterator[str]:
         yield f"{counted(unknown, 'read')} {UNKNOWN}"
         return
     if crossing or unknown < reads or not reads:
-        yield f"{crossing:,} of {reads - unknown:,} cross"
+        yield f"{crossing:,} of {reads - unknown:,} {'crosses' if crossing == 1 else 'cross'}"
     if unknown:
         yield f"{unknown:,} {UNKNOWN}"

@@ -33,9 +33,9 @@ def jar(
         typer.Option(
             "--output",
             "-o",
-            metavar="DIR|FORM",
-            help="Directory that gets the jar; without one nothing is written. Also the form of the answer, "
-            "as of other commands: table, json, jsonl, yaml, csv.",
+            metavar="DIR|FORMAT",
+            help="Directory that gets the jar, which must be there; without one nothing is written. Or the format "
+            "of the answer, as of other commands: table, json, jsonl, yaml, csv.",
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace another file of its name.")] = False,

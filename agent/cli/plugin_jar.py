@@ -11,7 +11,9 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+from agent.cli.output import OutputFormat
 from agent.errors import BadInput, GaveUp, reason
+from agent.values.number_format import in_full
 
 NAME = "rackwise-kafka.jar"
 ASSIGNORS = "rackwise.assignor.RackwiseAssignor,uniform,range"
@@ -54,7 +56,11 @@ def write_jar(directory: Path, *, force: bool = False) -> PluginFile:
     """
     jar, path = packaged_jar(), directory / NAME
     if not os.path.isdir(directory):  # noqa: PTH112 False also for a name that no file can have
-        raise BadInput(f"{directory} is not a directory", todo="Make it, or name the libs directory of a broker.")
+        raise BadInput(
+            f"-o {directory} is neither a directory nor an output format",
+            why=f"no directory has this name, and the formats are {in_full(OutputFormat)}",
+            todo="Make the directory first, or name one of the formats.",
+        )
     try:
         there = _there(path)
         if there is not None and there.sha256 == jar.sha256:

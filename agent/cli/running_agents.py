@@ -118,6 +118,8 @@ def read(loaded: LoadedSettings, cluster: str | None) -> RunningAgent | str:
 def why_not_running(agent: RunningAgent, observation: Observation, loaded: LoadedSettings) -> str | None:
     """Why it is not taken for running, as one clause."""
     age_ms = observation.taken_ms - agent.taken_ms
+    if agent.stopped:
+        return f"it stopped {lasted(age_ms)} ago"
     if age_ms > max(STALE_MS, 3 * (agent.poll_ms or loaded.settings.poll.interval_ms)):
         return f"the newest is {lasted(age_ms)} old"
     if agent.ahead_ms > STALE_MS:
@@ -247,4 +249,6 @@ def _line(agent: AgentDocument | OtherAgent, *, several: bool) -> str:
     name = agent["name"] or "(unnamed)"
     age_ms = agent["age_ms"]
     age = "age unknown: its clock is ahead" if age_ms is None else f"last report {lasted(age_ms)} ago"
+    if agent.get("stopped"):
+        leads, age = "", "stopped" if age_ms is None else f"stopped {lasted(age_ms)} ago"
     return f"{name}{where}{process}, mode {agent['mode']}{leads}, {age}"

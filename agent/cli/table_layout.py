@@ -213,8 +213,35 @@ def _fitting(columns: Sequence[_Column], width: int, *, within_words: bool = Fal
     for least in steps:
         widths = _squeezed(widths, least, room)
         if sum(widths) <= room:
-            return widths
+            return _with_whole_heads(columns, widths, room)
     return None
+
+
+def _with_whole_heads(columns: Sequence[_Column], widths: Sequence[int], room: int) -> list[int]:
+    """The widths with heads that fold without need made whole, those that lack least first.
+
+    Of what is left of the room, and of columns that fold anyway: such a one gets narrower while it has no more lines.
+    """
+    found, left = list(widths), room - sum(widths)
+    spare = [_spare(column, size) for column, size in zip(columns, widths, strict=True)]
+    lacking = [text_width(_head(column.name)) - size for column, size in zip(columns, widths, strict=True)]
+    for more, place in sorted(zip(lacking, range(len(found)), strict=True)):
+        others = [other for other in range(len(found)) if other != place and spare[other]]
+        if not 0 < more <= left + sum(spare[other] for other in others):
+            continue
+        found[place], left = found[place] + more, left - more
+        for other in others:
+            taken = min(spare[other], max(0, -left))
+            found[other], spare[other], left = found[other] - taken, spare[other] - taken, left + taken
+    return found
+
+
+def _spare(column: _Column, size: int) -> int:
+    """By how much a column may become narrower without one more line in any cell, as far as its widths tell."""
+    if not column.is_text or column.is_prose or size >= column.cells:
+        return 0
+    lines = -(-column.cells // size)
+    return max(0, size - max(column.words, -(-column.cells // lines)))
 
 
 def _is_narrow(columns: Sequence[_Column], widths: Sequence[int]) -> bool:

@@ -32,7 +32,9 @@ MOST_LOSSES = 20
 MOST_ABSENCES = 10
 MOST_GAINS = 10
 """Answers about the plug-in for brokers below a table."""
-TOPICS = ("topic", "written", "copied across", "read across", "$/day", "readers")
+TOPICS = ("topic", "written", "copied", "read", "$/day", "readers")
+ACROSS = "copied and read: across racks"
+"""Below a table of topics, whose heads have no room for it."""
 _BROKER_IDS = "broker ids"
 RACKS = ("rack", _BROKER_IDS, "replicas", "leaders", "members", "tasks")
 BORDERS = ("rack", "from other racks", "to other racks", "$/day for what comes in")
@@ -165,8 +167,8 @@ def topics(rows: Iterable[TopicDocument]) -> list[dict[str, Any]]:
             "topic": row["topic"],
             "leaders": {one["rack"] or UNKNOWN: one["partitions"] for one in row["leaders"]},
             "written": bytes_words(row["in_bytes_per_s"], at_least=bool(row["in_unknown_partitions"])),
-            "copied across": bytes_between(row["replicate_bytes_per_s"], row["at_most_replicate_bytes_per_s"]),
-            "read across": bytes_between(row["read_bytes_per_s"], row["at_most_read_bytes_per_s"]),
+            "copied": bytes_between(row["replicate_bytes_per_s"], row["at_most_replicate_bytes_per_s"]),
+            "read": bytes_between(row["read_bytes_per_s"], row["at_most_read_bytes_per_s"]),
             "$/day": usd_between(row["usd_per_day"], row["at_most_usd_per_day"]),
             "readers": None if row["readers"] is None else list(dict.fromkeys(one["group"] for one in row["readers"])),
         }
@@ -176,8 +178,9 @@ def topics(rows: Iterable[TopicDocument]) -> list[dict[str, Any]]:
 
 def show_topic(document: TopicDetailsDocument, look: LookDocument, *, every: bool) -> None:
     """One topic, its readers by rack, and its partitions."""
-    facts = {**topics([document])[0], "partitions": document["partitions"]}
-    del facts["readers"]
+    names = {"copied": "copied across", "read": "read across"}
+    cells = {**topics([document])[0], "partitions": document["partitions"]}
+    facts = {names.get(name, name): cell for name, cell in cells.items() if name != "readers"}
     emit_one(facts, OutputFormat.TABLE, with_money(facts, priced=look["priced"]))
     basis(look)
     readers = [_reader(row, "group", "read across") for row in document["readers"] or ()]

@@ -34,7 +34,7 @@ _LEAST_EVERY_MS = 1_000
 _SLICE_S = 0.2
 """A Ctrl-C that comes just before a call that waits is heard when the call returns."""
 _GROUPS = ("group", "members", "local", "best", "across racks", "$/day", "lag")
-_TOPICS = ("topic", "written", "copied across", "read across", "$/day")
+_TOPICS = ("topic", "written", "copied", "read", "$/day")
 """Columns of few words: a row is one line, also on a narrow terminal."""
 
 Looks = Generator["session.ShownLook | RackwiseError", None, None]

@@ -51,6 +51,8 @@ def topics(
         empty = session.none_of("no topics", look, ObservationPart.TOPICS)
         columns = tables.with_money(tables.TOPICS, priced=look["priced"])
         emit(tables.topics(rows), columns, given.output, empty=empty, every=given.every)
+        if rows:
+            emit_text(tables.ACROSS)
         tables.basis(look)
         _emit_hidden_reads(hidden, every=given.every)
     else:

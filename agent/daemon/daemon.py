@@ -160,8 +160,8 @@ class AgentDaemon:
         self.stop()
 
     def close(self, deadline_ms: int = 3_000) -> None:
-        """Write pending records, and log how many were lost."""
-        lost = self._recorder.close(deadline_ms)
+        """Report the end, write pending records, and log how many were lost."""
+        lost = self._recorder.close(deadline_ms, self._clock().wall_ms)
         if lost:
             self._log.warning(
                 "records_lost", records=lost, sentence=f"not written before the deadline: {counted(lost, 'record')}"

@@ -156,10 +156,18 @@ def _without_rack(group: ReaderGroup, unknown: Iterable[Member], view: DetectCon
     ]
     if silent:
         who = of_all(len(silent), len(group.members), "member")
-        known = sum(member.rack.state is RackState.KNOWN for member in silent)
-        located = f", and locators know the racks of {known} of them, but Kafka does not" if known else ""
-        sentence = f"group {group.id} has {who} that send no rack ({_clients(silent)}){located}: set client.rack"
+        send = "sends" if len(silent) == 1 else "send"
+        sentence = f"group {group.id} has {who} that {send} no rack ({_clients(silent)}){_located(silent)}: "
+        sentence += "set client.rack"
         yield _finding(FindingReason.MEMBER_WITHOUT_RACK, group, silent, sentence, view)
+
+
+def _located(silent: Sequence[Member]) -> str:
+    known = sum(member.rack.state is RackState.KNOWN for member in silent)
+    if not known:
+        return ""
+    whose = "its rack" if len(silent) == 1 else f"the {'rack' if known == 1 else 'racks'} of {known} of them"
+    return f", and locators know {whose}, but Kafka does not"
 
 
 def _too_old(group: ReaderGroup, view: DetectContext) -> Iterable[Finding]:
@@ -167,7 +175,8 @@ def _too_old(group: ReaderGroup, view: DetectContext) -> Iterable[Finding]:
     if old:
         who = of_all(len(old), len(group.members), "member")
         newest = max(member.subscription_version or 0 for member in old)
-        sentence = f"group {group.id} has {who} whose subscriptions (version {newest} at most) cannot carry a rack "
+        what = f"subscription (version {newest})" if len(old) == 1 else f"subscriptions (version {newest} at most)"
+        sentence = f"group {group.id} has {who} whose {what} cannot carry a rack "
         sentence += f"({_clients(old)}): {_remedy(old, view.limits.group(group.id).client_software_name)}"
         yield _finding(FindingReason.SUBSCRIPTION_TOO_OLD, group, old, sentence, view)
 
@@ -198,7 +207,8 @@ def _in_no_brokers_rack(group: ReaderGroup, view: DetectContext) -> Iterable[Fin
     who = of_all(len(away), len(group.members), "member")
     named = [rack if (guess := meant.get(rack)) is None else f"{rack} (probably meant: {guess})" for rack in racks]
     sentence = f"group {group.id} has {who} in a rack that no broker has ({_clients(away)}): {listed(named)}; "
-    sentence += f"brokers are in {listed(brokers.racks)}, so all that these members read crosses racks: set client.rack"
+    readers = "this member reads" if len(away) == 1 else "these members read"
+    sentence += f"brokers are in {listed(brokers.racks)}, so all that {readers} crosses racks: set client.rack"
     yield Finding(
         reason=FindingReason.MEMBER_IN_NO_BROKERS_RACK,
         subject=SubjectId("group", group.id),

@@ -102,13 +102,13 @@ def _cluster_rights(
             bool(rights.topics_hidden) and ObservationPart.TOPICS not in gapped,
             "topics_hidden",
             _NEEDS[ObservationPart.TOPICS],
-            f"{counted(rights.topics_hidden or 0, 'topic')} that were there before are not shown any more",
+            f"{vanished(rights.topics_hidden or 0, 'topic')} any more",
         ),
         (
             bool(rights.groups_hidden) and ObservationPart.GROUPS not in gapped,
             "groups_hidden",
             _NEEDS[ObservationPart.GROUPS],
-            f"{counted(rights.groups_hidden or 0, 'group')} that were there before are not shown any more",
+            f"{vanished(rights.groups_hidden or 0, 'group')} any more",
         ),
     )
     return [
@@ -124,6 +124,12 @@ def _cluster_rights(
         for lacking, detail, right, effect in lacks
         if lacking
     ]
+
+
+def vanished(number: int, what: str) -> str:
+    """``1 topic that was there before is not shown``, ``2 topics that were there before are not shown``."""
+    one, many = f"{what} that was there before is", f"{what}s that were there before are"
+    return f"{counted(number, one, many)} not shown"
 
 
 def _what(part: ObservationPart, gaps: Sequence[Gap]) -> str:

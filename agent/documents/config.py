@@ -1,4 +1,4 @@
-"""Documents of ``config``, ``assign``, ``optimize`` and ``plugin jar``, and the rows of settings in force."""
+"""Documents of ``config``, ``assign``, ``optimize``, ``plugin jar``, ``notify test``; rows of settings in force."""
 
 from __future__ import annotations
 
@@ -104,3 +104,16 @@ class PluginJar(TypedDict):
     """Whether it was written now; false also where the directory had the same jar."""
     broker_lines: list[str]
     """Settings for every broker, once all of them have the jar."""
+
+
+class TargetRow(TypedDict):
+    """A target of notifications, and what it answered to a test message."""
+
+    target: str
+    """Its name in notify.targets."""
+    service: str
+    """The service behind its address, as Apprise names it; the address itself is a secret."""
+    accepted: bool
+    answer: str
+    """As a sentence."""
+    took_ms: int

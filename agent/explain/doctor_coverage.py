@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from agent.detect.replicas import LEADERS_PER_RACK
+from agent.detect.rights import vanished
 from agent.values.assessment import DetectionResult
 from agent.values.finding import Finding, FindingReason, FindingSeverity
 from agent.values.kafka import REPLICA_SELECTOR
@@ -172,9 +173,8 @@ def leader_spread(context: DoctorContext) -> CheckCoverage:
     partitions = sum(len(topic.partitions) for topic in context.topics)
     racks = len({b.rack.name for b in context.snapshot.brokers if b.rack.state is RackState.KNOWN})
     few = partitions < LEADERS_PER_RACK * racks
-    nothing = (
-        f"{counted(partitions, 'partition')} were seen, too few to compare {counted(racks, 'rack')}" if few else ""
-    )
+    seen = counted(partitions, "partition was", "partitions were")
+    nothing = f"{seen} seen, too few to compare {counted(racks, 'rack')}" if few else ""
     return _of_replicas(context, "no rack is preferred to lead much more than its share", nothing)
 
 
@@ -188,7 +188,7 @@ def _of_replicas(context: DoctorContext, fine: str, nothing: str) -> CheckCovera
 
 def _hidden_topics(snapshot: Snapshot) -> tuple[str, ...]:
     lost = snapshot.rights.topics_hidden
-    return (f"{counted(lost, 'topic')} that were there before are not shown",) if lost else ()
+    return (vanished(lost, "topic"),) if lost else ()
 
 
 def throttles(context: DoctorContext) -> CheckCoverage:

@@ -25,7 +25,7 @@ from agent.values.limits import Limits
 from agent.values.number_format import listed
 from agent.values.plan import AdvicePlan
 from agent.values.proposal import Proposal, ProposalReason
-from agent.values.snapshot import Member, OtherGroup, RackState, ReaderGroup, Snapshot, states_of
+from agent.values.snapshot import Member, OtherGroup, RackState, ReaderGroup, Snapshot, states_of, topics_of
 
 if TYPE_CHECKING:
     from agent.simulate.evaluation import StageEvaluation
@@ -135,9 +135,10 @@ def _awareness_lines(
         return ()
     causes = dict(finding.evidence).get("causes")
     of = frozenset(causes) if isinstance(causes, tuple) else frozenset()
-    needs_rack = RackBlindCause.CLIENT_RACK.value in of or _all_silent(group)
+    is_nowhere = _is_nowhere(group, snapshot)
+    needs_rack = RackBlindCause.CLIENT_RACK.value in of or is_nowhere or _all_silent(group)
     lines: list[str] = []
-    if RackBlindCause.ASSIGNOR.value in of:
+    if RackBlindCause.ASSIGNOR.value in of and not is_nowhere:
         lines += assignor_lines(group, limits, racks_to_choose(snapshot))
     for plan in advice:
         of_group = plan.subject_kind == "group" and plan.subject == group.id and plan.reason in _FOR_MEMBERS
@@ -146,6 +147,21 @@ def _awareness_lines(
         if any(cause.value in of and plan.reason is reason for cause, reason in _FOR_BROKERS.items()):
             lines += lines_of(plan)
     return tuple(dict.fromkeys(lines))
+
+
+def _is_nowhere(group: ReaderGroup, snapshot: Snapshot) -> bool:
+    """Whether no assignor can make a read local: no rack that is known of a member holds a replica of what it reads."""
+    racks = {member.rack.name for member in group.members if member.rack.state is RackState.KNOWN}
+    if not racks or group.hidden:
+        return False
+    brokers = {broker.id for broker in snapshot.brokers if broker.rack.name in racks}
+    if not brokers:
+        return True
+    topics = [snapshot.topics.get(name) for name in topics_of(group)]
+    shown = [topic for topic in topics if topic is not None]
+    if not shown or len(shown) < len(topics):
+        return False
+    return all(brokers.isdisjoint(state.replicas) for topic in shown for state in topic.partitions)
 
 
 def _all_silent(group: ReaderGroup) -> bool:

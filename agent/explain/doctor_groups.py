@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from agent.detect.members import is_away, is_too_old
+from agent.detect.rights import vanished
 from agent.explain.doctor_coverage import (
     CheckCoverage,
     DoctorContext,
@@ -239,7 +240,7 @@ def _hidden_groups(context: DoctorContext) -> tuple[str, ...]:
     hiding = _hiding(context)
     sentences = [f"{_groups(hiding)} {_HIDDEN[len(hiding) > 1]}: rebalancing"] if hiding else []
     lost = context.snapshot.rights.groups_hidden
-    return (*sentences, *([f"{counted(lost, 'group')} that were there before are not shown"] if lost else []))
+    return (*sentences, *([vanished(lost, "group")] if lost else []))
 
 
 def _groups(names: Iterable[str]) -> str:

@@ -33,7 +33,9 @@ ENDS: Mapping[FindingReason, str] = {
     ),
     FindingReason.LEADER_SKEW: "Approve the `leaders` proposal; no data moves.",
     FindingReason.MEMBER_WITHOUT_RACK: "`client.rack` of each client; a rack locator tells rackwise alone.",
-    FindingReason.MEMBER_IN_NO_BROKERS_RACK: "`client.rack` spelled as the brokers' `broker.rack`.",
+    FindingReason.MEMBER_IN_NO_BROKERS_RACK: (
+        "`client.rack` spelled as the brokers' `broker.rack`, or brokers in that rack."
+    ),
     FindingReason.SUBSCRIPTION_TOO_OLD: (
         "A newer client; for kafka-python and aiokafka the [assignors for Python](../clients.md)."
     ),
@@ -45,7 +47,8 @@ ENDS: Mapping[FindingReason, str] = {
     FindingReason.ASSIGNOR_WOULD_NOT_FIX: "The assignor that the advice names; a rebalance alone changes nothing.",
     FindingReason.GROUP_KIND_IGNORES_RACKS: (
         "Where the gain is worth it `group.protocol=classic`, or for KIP-848 the [plug-in for brokers](../plugin.md): "
-        "`rackwise groups` says what it would bring; or replicas and leaders near the members."
+        "`rackwise groups` says what it would bring; or replicas and leaders near the members. Members in a rack "
+        "without brokers need another `client.rack` first, or brokers there."
     ),
     FindingReason.PREDICTION_MISSED: "Set below `groups.<application.id>` what the application really uses.",
     FindingReason.RACK_AWARENESS_OFF: (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agent.detect.assess_consumers import racks_by_partition
 from agent.plan.gain_thresholds import (
+    AWAY,
     ComparisonColumn,
     GroupComparison,
     assignment_gain,
@@ -93,7 +94,7 @@ def _locality(about: str, assessment: Assessment | None, what: str) -> list[Expl
     if answer is RuleAnswer.UNKNOWN:
         sentence += f"; unknown: the locality of {counted(round(assessment.unknown), 'read')}, or the rack of a replica"
     if assessment.away:
-        sentence += f"; {counted(assessment.away, 'reader')} in no broker's rack read all across racks"
+        sentence += f"; {counted(assessment.away, *AWAY)} all across racks"
     return [*rows, ExplainedRule(about, "at its optimum", answer, sentence)]
 
 
@@ -110,9 +111,8 @@ def _shares(now: Locality, best: Locality) -> str:
         unknown = f", of {sized(now.unknown)}/s it is unknown" if now.unknown else ""
         return f"{sized(now.local)}/s of {sized(now.total)}/s are local now, {sized(best.local)}/s at best{unknown}"
     unknown = f", of {now.unknown:,.12g} it is unknown" if now.unknown else ""
-    return (
-        f"{now.local:,.12g} of {counted(round(now.total), 'read')} are local now, {best.local:,.12g} at best{unknown}"
-    )
+    reads, verb = counted(round(now.total), "read"), "is" if now.local == 1 else "are"
+    return f"{now.local:,.12g} of {reads} {verb} local now, {best.local:,.12g} at best{unknown}"
 
 
 def _as_far_as_known(best: bool, unknown: float) -> RuleAnswer:  # noqa: FBT001 (two facts, one answer)
@@ -200,7 +200,8 @@ def _rebalance_rules(
             about,
             "no static members",
             yes_or_no(not static),
-            f"{static:,} of {counted(len(group.members), 'member')} have a group.instance.id",
+            f"{static:,} of {counted(len(group.members), 'member')} {'has' if static == 1 else 'have'} "
+            "a group.instance.id",
         ),
         ExplainedRule(about, "keeps partitions in a rebalance", _if_shown(group, holds=cooperative), _protocol(group)),
         _looks_at_racks(about, group, context),
@@ -304,7 +305,8 @@ def _gain(about: str, group: ReaderGroup, assessment: Assessment, context: PlanC
                 about,
                 "more reads stay in the rack, as read",
                 yes_or_no(more_local_worth(read, limits)),
-                f"{read.before.local:,} of {counted(read.after.total, 'read')} are local as read now, "
+                f"{read.before.local:,} of {counted(read.after.total, 'read')} "
+                f"{'is' if read.before.local == 1 else 'are'} local as read now, "
                 f"{read.after.local} afterwards",
             )
         )

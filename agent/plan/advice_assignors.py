@@ -136,8 +136,9 @@ def _measured(assessment: Assessment) -> str:
     weighing = assessment.weighing
     if weighing is None:
         reads = counted(round(total_reads(assessment)), "read")
+        cross = "crosses" if assessment.crossing == 1 else "cross"
         return (
-            f"{assessment.crossing} of its {reads} cross racks by Kafka's measure, "
+            f"{assessment.crossing} of its {reads} {cross} racks by Kafka's measure, "
             f"and {assessment.optimal_crossing} would do at the same balance"
         )
     return (

@@ -335,6 +335,9 @@ def _sources(group: StreamsGroup, active: Mapping[str, tuple[TaskId, ...]]) -> d
     }
 
 
+AWAY = ("reader in no broker's rack reads", "readers in no broker's rack read")
+
+
 def _nothing_to_gain(assessment: Assessment, best: str) -> str:
     """Only what is known can be called the best; a reader in a rack without brokers is none of what can be gained."""
     if not assessment.at_optimum:
@@ -342,9 +345,7 @@ def _nothing_to_gain(assessment: Assessment, best: str) -> str:
             f"{counted(round(assessment.unknown), 'read')} of unknown locality" if assessment.unknown else "some racks"
         )
         return f"No further known read can be made local by Kafka's rule; not judged: {unknown}."
-    away = (
-        f"; {counted(assessment.away, 'reader')} in no broker's rack read all across racks" if assessment.away else ""
-    )
+    away = f"; {counted(assessment.away, *AWAY)} all across racks" if assessment.away else ""
     return f"No further read can be made local by Kafka's rule: {best}{away}."
 
 

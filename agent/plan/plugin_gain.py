@@ -182,6 +182,10 @@ def _local(reads: LocalityCounts) -> str:
     return f"{reads.local:,} of {reads.total:,}"
 
 
+def _are_local(reads: LocalityCounts) -> str:
+    return f"{_local(reads)} {'is' if reads.local == 1 else 'are'} local"
+
+
 def _nothing(of: PluginQuestion, before: LocalityCounts, after: LocalityCounts) -> PluginGain:
     """Unknown reads may hide a gain."""
     if unknown := max(before.unknown, after.unknown):
@@ -196,9 +200,9 @@ def _known_nothing(of: PluginQuestion, before: LocalityCounts) -> str:
     if of.own is not None:
         return f"nothing to gain: its own assignor makes as many local, {_local(before)}"
     if before.crossing:
-        return f"nothing to gain now: {_local(before)} are local, and with the plug-in no more would be"
+        return f"nothing to gain now: {_are_local(before)}, and with the plug-in no more would be"
     own = of.group.assignor or "the brokers' assignor"
-    return f"nothing to gain now: {_local(before)} are local; {own} does not look at racks when it assigns next"
+    return f"nothing to gain now: {_are_local(before)}; {own} does not look at racks when it assigns next"
 
 
 def _not_counted(of: PluginQuestion, after: LocalityCounts) -> str:

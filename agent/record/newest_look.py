@@ -116,10 +116,14 @@ class _Silences:
 
 
 def ranked_runs(runs: Sequence[AgentRun]) -> tuple[AgentRun, ...]:
-    """The leader first, then mode execute, then a clock that may be right, then the newest; no runs that have ended."""
+    """The leader first, then mode execute, then a clock that may be right, then the newest; no runs that have ended.
+
+    Where every agent has stopped, the one that stopped last.
+    """
     newest_ms = max((one.newest_ms for one in runs), default=0)
-    running = [one for one in runs if newest_ms - one.newest_ms <= one.window_ms and not _over(one, runs)]
-    return tuple(sorted(running, key=_rank, reverse=True))
+    counted = [one for one in runs if newest_ms - one.newest_ms <= one.window_ms and not _over(one, runs)]
+    running = [one for one in counted if not one.report.stopped]
+    return tuple(sorted(running, key=_rank, reverse=True)) or tuple(sorted(counted, key=_rank)[-1:])
 
 
 def _rank(one: AgentRun) -> tuple[bool, bool, bool, int]:
@@ -286,6 +290,7 @@ def agent_document(runs: Iterable[AgentRun], cluster: str, taken_ms: int) -> Age
         "acting": list(report.acting),
         "age_ms": _age_ms(first, taken_ms),
         "pid": report.pid,
+        "stopped": report.stopped,
         "others": [
             {
                 "name": one.report.agent,

@@ -21,7 +21,7 @@ from agent.record.librdkafka import ProducerRecord, RecordCounts, TopicPublisher
 from agent.record.own_topics import OwnTopic, OwnTopics
 from agent.record.proposals import PublishedProposal, standing_in, update
 from agent.record.reader import MEMORY_PARTITION, RestoredMemory, open_reader, restore
-from agent.telemetry.derived import derived_events
+from agent.telemetry.derived import derived_events, last_report
 from agent.telemetry.events import EventKind, TelemetryEvent, to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.clock import ClockReading
@@ -89,6 +89,11 @@ class CycleRecorder:
         self._file = TelemetryFile(plan.file, plan.file_max_bytes) if plan.file else None
         self._standing: Mapping[str, PublishedProposal] | None = None
         self._last_full_ms: int | None = None
+        self._last: Cycle | None = None
+
+    @property
+    def _identity(self) -> AgentIdentity:
+        return AgentIdentity(self._plan.agent, socket.gethostname(), os.getpid(), self._plan.poll_ms)
 
     def restore(self, observation: Observation, now: ClockReading) -> RestoredMemory:
         """The memory of an earlier process from the telemetry topic, where that exists."""
@@ -102,10 +107,8 @@ class CycleRecorder:
 
     def record(self, cycle: Cycle) -> RecordingResult:
         """Write the cycle. Never raises because of a broker or a disk; problems are in the result."""
-        full = self._is_full(cycle)
-        lines = _lines(
-            cycle, AgentIdentity(self._plan.agent, socket.gethostname(), os.getpid(), self._plan.poll_ms), full=full
-        )
+        full, self._last = self._is_full(cycle), cycle
+        lines = _lines(cycle, self._identity, full=full)
         if self._publisher is None:
             deque(self._copied(lines), maxlen=0)
             return RecordingResult(full, self.counts(), 0, self._problems())
@@ -131,8 +134,14 @@ class CycleRecorder:
         """A sentence for each topic that could not be created so far."""
         return self._topics.problems()
 
-    def close(self, deadline_ms: int) -> int:
-        """Write what is waiting; how many records were lost."""
+    def close(self, deadline_ms: int, at_ms: int) -> int:
+        """Report that the agent has stopped at that time, and write what is waiting; how many records were lost."""
+        if self._last is not None:
+            lines = _written(last_report(self._last, self._identity, at_ms))
+            if self._publisher is None:
+                deque(self._copied(lines), maxlen=0)
+            else:
+                self._publisher.write(self._telemetry_records(lines), deadline_ms)
         return self._publisher.close(deadline_ms) if self._publisher else 0
 
     def _is_full(self, cycle: Cycle) -> bool:

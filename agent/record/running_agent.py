@@ -64,6 +64,8 @@ class RunningAgent(NamedTuple):
     """Milliseconds between two of its looks, as it is set; None from an older agent."""
     ahead_ms: int = 0
     """How far its newest look is in the future, by the clock of ``taken_ms``."""
+    stopped: bool = False
+    """Whether that is the report of its end."""
 
 
 class TelemetrySource(NamedTuple):
@@ -92,8 +94,14 @@ def running_agent(source: TelemetrySource, cluster: str | None) -> RunningAgent 
     return "; ".join(why_not) or "no telemetry topic or file is set"
 
 
-def _rank(one: RunningAgent) -> tuple[bool, bool, bool, int]:
-    return one.leads is True, one.limits.mode is AgentMode.EXECUTE, one.ahead_ms <= WINDOW_MS, one.taken_ms
+def _rank(one: RunningAgent) -> tuple[bool, bool, bool, bool, int]:
+    return (
+        not one.stopped,
+        one.leads is True,
+        one.limits.mode is AgentMode.EXECUTE,
+        one.ahead_ms <= WINDOW_MS,
+        one.taken_ms,
+    )
 
 
 def _newest(source: TelemetrySource, cluster: str | None) -> Iterable[tuple[NewestLook, tuple[AgentRun, ...]]]:
@@ -170,4 +178,5 @@ def _agent(newest: NewestLook, runs: tuple[AgentRun, ...]) -> RunningAgent | str
         runs[1:],
         report.poll_ms,
         first.ahead_ms,
+        report.stopped,
     )

@@ -2,11 +2,13 @@
 
 Columns of a group that a change concerns: now, its own assignor after the change, the best then. The present
 assignment is none of the changed group (leavers' partitions wait, newcomers read nothing), so both are made anew.
+Findings and proposals are of the cluster in which each such group has what its own assignor gives it in the end; a
+group whose assignor cannot be predicted has what is left of the present assignment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -30,6 +32,7 @@ from agent.predict.predict import predict
 from agent.propose.make import propose
 from agent.simulate.rack_loss import RackLoss, rack_losses
 from agent.simulate.what_if import RemoveRack, SimulatedChange, SimulatedCluster, what_if
+from agent.simulate.what_if_groups import with_assignment
 from agent.values.assessment import Assessment, GroupLocality, LocalityMeasure, NotAssessed
 from agent.values.finding import Finding
 from agent.values.limits import Limits
@@ -331,24 +334,28 @@ def simulate(
     alive = {broker.id for broker in snapshot.brokers if broker.alive}
     gone = alive - {broker.id for broker in after.snapshot.brokers if broker.alive}
     later = gone_for_good(memory, after.snapshot, after.limits.racks.broker_absent_for_ms, gone)
-    before, resulting = detect(snapshot, memory, limits, None), detect(after.snapshot, later, after.limits, None)
-    plan = make_plan(after.snapshot, resulting, after.limits, None)
+    memo = Memo()
+    before, resulting = detect(snapshot, memory, limits, memo), detect(after.snapshot, later, after.limits, memo)
+    groups = simulated_groups(
+        SimulatedCluster(snapshot, limits),
+        before.assessments,
+        after,
+        resulting.assessments,
+        racks_go=any(isinstance(one, RemoveRack) for one in changes),
+    )
+    settled = _settled(after.snapshot, groups)
+    then = resulting if settled is after.snapshot else detect(settled, later, after.limits, memo)
+    plan = make_plan(settled, then, after.limits, None)
     plan_now = make_plan(snapshot, before, limits, None)
-    known, expected = {one.id for one in before.findings}, {one.id for one in resulting.findings}
+    known, expected = {one.id for one in before.findings}, {one.id for one in then.findings}
     losses = {loss.rack: loss for loss in rack_losses(snapshot)}
     losses_then = {loss.rack: loss for loss in rack_losses(after.snapshot)}
     return SimulationResult(
         changes=tuple(map(str, changes)),
-        groups=simulated_groups(
-            SimulatedCluster(snapshot, limits),
-            before.assessments,
-            after,
-            resulting.assessments,
-            racks_go=any(isinstance(one, RemoveRack) for one in changes),
-        ),
-        found=tuple(one for one in resulting.findings if one.id not in known),
+        groups=groups,
+        found=tuple(one for one in then.findings if one.id not in known),
         gone=tuple(one for one in before.findings if one.id not in expected),
-        proposals=propose(after.snapshot, plan, resulting, after.limits, None),
+        proposals=propose(settled, plan, then, after.limits, None),
         proposals_now=propose(snapshot, plan_now, before, limits, None),
         copies=added_copies(snapshot, after.snapshot),
         losses=tuple(
@@ -357,3 +364,13 @@ def simulate(
             if losses.get(rack) != losses_then.get(rack)
         ),
     )
+
+
+def _settled(snapshot: Snapshot, groups: Iterable[GroupSimulation]) -> Snapshot:
+    """The snapshot in which each of these groups has what its own assignor gives it in the end, where that is known."""
+    for one in groups:
+        group = snapshot.groups[one.group_id]
+        settled = None if one.prediction is None else one.prediction.settled
+        if settled is not None and isinstance(group, ReaderGroup):
+            snapshot = with_assignment(snapshot, group, settled)
+    return snapshot

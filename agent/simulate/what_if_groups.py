@@ -21,16 +21,19 @@ from agent.predict.predict import ASSIGNORS
 from agent.values.kafka import BALANCE_SUBTOPOLOGY, GROUP_STANDBYS, MIN_TRAFFIC, NO_STRATEGY
 from agent.values.limits import Limits
 from agent.values.number_format import counted, few
+from agent.values.plan import PredictedAssignment
 from agent.values.snapshot import (
     COORDINATOR_KINDS,
     BrokerState,
     ConsumerGroup,
     Member,
+    MemberTasks,
     PartitionState,
     ReaderGroup,
     Snapshot,
     StreamsGroup,
     StreamsProcess,
+    TaskRole,
     TopicState,
     known_rack,
 )
@@ -192,6 +195,35 @@ def with_group(snapshot: Snapshot, group: ReaderGroup) -> Snapshot:
         left = {process.id for process in group.processes}
         copies = {**copies, group.id: tuple(copy for copy in copies[group.id] if copy.process_id in left)}
     return replace(snapshot, groups={**snapshot.groups, group.id: group}, copies=copies)
+
+
+def with_assignment(snapshot: Snapshot, group: ReaderGroup, given: PredictedAssignment) -> Snapshot:
+    """The snapshot in which the group has this assignment, and nothing warms up; copies that are not in it are gone.
+
+    Of a Streams process its first thread has all partitions: which one has which changes no read.
+    """
+    if isinstance(group, ConsumerGroup):
+        return with_group(snapshot, group._replace(members=tuple(_given(m, given.reads) for m in group.members)))
+    reads = {p.member_ids[0]: given.reads.get(p.id, ()) for p in group.processes if p.member_ids}
+    processes = tuple(
+        p._replace(active=given.active.get(p.id, ()), standby=given.standby.get(p.id, ()), warmup=())
+        for p in group.processes
+    )
+    targets = tuple(MemberTasks(p.member_ids[0], p.active, p.standby) for p in processes if p.member_ids)
+    members = tuple(_given(member, reads) for member in group.members)
+    group = group._replace(members=members, processes=processes, targets=targets if group.targets else ())
+    standbys = {(p.id, task) for p in processes for task in p.standby}
+    copies = tuple(
+        copy._replace(role=TaskRole.STANDBY)
+        for copy in snapshot.copies.get(group.id, ())
+        if (copy.process_id, copy.task) in standbys
+    )
+    return with_group(replace(snapshot, copies={**snapshot.copies, group.id: copies}), group)
+
+
+def _given(member: Member, reads: Mapping[str, tuple[TopicPartition, ...]]) -> Member:
+    held = reads.get(member.id, ())
+    return member._replace(owned=held, assigned=held, target=None if member.target is None else held)
 
 
 def with_member(group: ReaderGroup, rack: str | None) -> ReaderGroup:

@@ -58,6 +58,8 @@ class ReportData(NamedTuple):
     """Process id of that agent on its host; None from an older agent."""
     poll_ms: int | None = None
     """Milliseconds between two of its looks, as it is set; None from an older agent."""
+    stopped: bool = False
+    """Whether the agent wrote it as its last one, when it was stopped; the figures are those of its last cycle."""
 
 
 class FindingData(NamedTuple):
@@ -125,6 +127,32 @@ def _rows(cycle: Cycle, agent: AgentIdentity, *, full: bool) -> Iterator[tuple[E
         for group, assessment in cycle.detection.assessments.items():
             yield EventKind.ASSESSMENT, f"group/{group}", _assessment(assessment)
     yield EventKind.REPORT, f"cluster/{cycle.snapshot.cluster_id}", _report(cycle, agent, full=full)
+
+
+def last_report(cycle: Cycle, agent: AgentIdentity, at_ms: int) -> TelemetryEvent:
+    """The report of an agent that is stopped after this cycle: under the name of the look that does not come."""
+    before = _report(cycle, agent, full=False)
+    report = before._replace(
+        planned=False,
+        took_ms=0,
+        stages_ms={},
+        new_findings=(),
+        ended_findings=(),
+        leads=None if before.leads is None else False,
+        acting=(),
+        stopped=True,
+    )
+    instance, _, number = cycle.look.rpartition("-")
+    cluster = cycle.snapshot.cluster_id
+    return TelemetryEvent(
+        EventKind.REPORT,
+        f"cluster/{cluster}",
+        cluster,
+        f"{instance}-{int(number) + 1}",
+        0,
+        at_ms,
+        to_json(ReportData, report),
+    )
 
 
 def _finding(finding: Finding) -> FindingData:

@@ -158,6 +158,8 @@ class AgentDocument(TypedDict):
     """Age of that cycle; null where it is more than 5 min in the future."""
     pid: int | None
     """Process id on its host; null from an older agent."""
+    stopped: bool
+    """Whether it reported, ``age_ms`` ago, that it was stopped; no other agent runs then."""
     others: list[OtherAgent]
     """Other agents that write to the same topic now."""
 

@@ -216,6 +216,7 @@ class AgentView:
             "acting": [] if acting is None else [*acting.reasons, *filter(None, (acting.waits,)), *acting.notices],
             "age_ms": 0,
             "pid": agent.pid,
+            "stopped": False,
             "others": [],
         }
 

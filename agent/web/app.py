@@ -36,13 +36,12 @@ from agent.errors import WEB, ConfigError, thread
 from agent.values.clock import Clock
 from agent.values.cycle import sentence
 from agent.values.progress import ExecuteState
-from agent.web.access.allowed_hosts import AllowedHosts
 from agent.web.access.ambient import TrustedNetworks, client_address
 from agent.web.access.gate import AccessGate
 from agent.web.access.middleware import AccessControl, refuse
 from agent.web.access.person import AccessRole, require
 from agent.web.access.refusals import PROBLEM_TYPE, AccessRefused, failed, problem_bytes, refusal_answer
-from agent.web.access.request_checks import METHODS
+from agent.web.access.request_checks import METHODS, AllowedHosts
 from agent.web.access.sign_in import sign_in_routes
 from agent.web.access.tls import BOUNDED_LOOP, with_certificate
 from agent.web.agent_view import AgentView

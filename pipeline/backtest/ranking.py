@@ -101,8 +101,9 @@ def _assumed(rows: Sequence[RankedStrategy]) -> list[str]:
         return []
     one = rows[0].scores
     share = 100 * one.unseen_s / (one.seconds + one.unseen_s) if one.seconds + one.unseen_s else 0.0
+    cover = "covers" if one.groups == 1 else "cover"
     seen = (
-        f"{counted(one.groups, 'group snapshot')} in {counted(one.looks, 'look')} cover {one.seconds / 3600:,.1f} h; "
+        f"{counted(one.groups, 'group snapshot')} in {counted(one.looks, 'look')} {cover} {one.seconds / 3600:,.1f} h; "
         f"for {one.unseen_s / 3600:,.1f} h ({share:.0f} %) there is no look, and nothing is scored."
     )
     lines = [seen, ASSUMED]

@@ -142,9 +142,10 @@ def _rebalance(  # noqa: PLR0917 everything that a proposal is made of
     optimal: bool,
 ) -> Proposal:
     before, after, moves = _changed(now, then, figures.what)
+    nearer = figures.before - figures.then
     sentence = (
-        f"Rebalance {group} once: at best {figures.before - figures.then} of "
-        f"{counted(figures.reads, 'read')} become rack-local (cross-rack reads {figures.before} -> "
+        f"Rebalance {group} once: at best {nearer} of {counted(figures.reads, 'read')} "
+        f"{'becomes' if nearer == 1 else 'become'} rack-local (cross-rack reads {figures.before} -> "
         f"{figures.then}), moving {counted(len(moves), figures.what)}"
     )
     consumers = isinstance(problem, ConsumerProblem)

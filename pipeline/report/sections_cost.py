@@ -222,8 +222,9 @@ def locality_section(facts: ReportFacts) -> ReportSection:
     unknown = len(facts.near) - len(shares)
     lead = "No group had readers in this period."
     if facts.near:
+        local = sum(found >= 0.95 for found in shares)
         lead = (
-            f"{sum(found >= 0.95 for found in shares)} of {counted(len(facts.near), 'pair')} of group and rack read "
+            f"{local} of {counted(len(facts.near), 'pair')} of group and rack {'reads' if local == 1 else 'read'} "
             f"at least 95 % within their rack; for {unknown} it is unknown."
         )
     return ReportSection(

@@ -178,7 +178,7 @@ def _drift_lead(rows: tuple[RackDrift, ...]) -> str:
     lasting = [row for row in rows if row.ended_ms is None]
     causes = Counter(row.cause or words.UNKNOWN for row in rows)
     counts = ", ".join(f"{number:,} {cause}" for cause, number in sorted(causes.items(), key=lambda c: (-c[1], c[0])))
-    return f"{len(rows):,} rack changes ({counts}); {len(lasting):,} still in effect."
+    return f"{counted(len(rows), 'rack change')} ({counts}); {len(lasting):,} still in effect."
 
 
 def _racks(racks: tuple[str, ...] | None) -> str | None:

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from agent.errors import ConfigError
-from agent.web.access.allowed_hosts import AllowedHosts
+from agent.web.access.request_checks import AllowedHosts
 from agent.web.app import WebServer, version
 from pipeline.stream.progress import IngestProgress, StreamProgress
 

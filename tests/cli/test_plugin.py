@@ -121,6 +121,20 @@ def test_a_directory_that_is_not_there_or_takes_no_file_is_named(here: Run, jar:
     assert_one_error(here("plugin", "jar", "-o", str(tmp_path), "-o", "elsewhere"), 2)
 
 
+@pytest.mark.parametrize("given", ["xml", "JSON", "yml", "./libs"])
+def test_what_is_neither_a_directory_nor_a_format_is_answered_with_both(
+    here: Run, jar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    """Who means another format than the five is not led to make a directory of its name."""
+    monkeypatch.chdir(tmp_path)
+    refused = here("plugin", "jar", "-o", given)
+    assert_one_error(refused, 2)
+    said = " ".join(refused.stderr.split())
+    assert f"-o {Path(given)} is neither a directory nor an output format" in said
+    assert "the formats are table, json, jsonl, yaml and csv" in said
+    assert not [*tmp_path.iterdir()]
+
+
 def test_an_empty_directory_is_refused_and_one_with_the_name_of_a_form_is_taken(
     here: Run, jar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

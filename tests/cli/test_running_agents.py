@@ -11,7 +11,7 @@ import pytest
 from agent.cli import running_agents
 from agent.loop import CycleStages, run_cycle
 from agent.record import newest_look
-from agent.telemetry.derived import derived_events
+from agent.telemetry.derived import derived_events, last_report
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.values.cycle import AgentIdentity
@@ -53,13 +53,17 @@ def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
     monkeypatch.setattr(newest_look, "newest_look", lambda *of, **how: asked(*of, **{**how, "timeout_ms": 100}))
     file = tmp_path / "telemetry.jsonl"
 
-    def write(now: Observation, limits: Limits, memory: Memory | None = None, *, age_s: int = 8) -> tuple[str, ...]:
+    def write(
+        now: Observation, limits: Limits, memory: Memory | None = None, *, age_s: int = 8, stopped: bool = False
+    ) -> tuple[str, ...]:
         monkeypatch.setattr("agent.observe.observe_cluster.observe", lambda *_: now)
         then = earlier(now, age_s)
         before = memory or Memory()
         cycle = run_cycle(CycleStages(limits), lambda: then, then, before, number=1, name="i-1", planning=True)
         inputs = list(observation_to_events(then, before, limits, look="i-1"))
         events = (*inputs, *derived_events(cycle, len(inputs), full=True, agent=AgentIdentity("rw-1", "kafka-host")))
+        if stopped:
+            events = (*events, last_report(cycle, AgentIdentity("rw-1", "kafka-host"), now.taken_ms - 1_000))
         file.write_text("".join(f"{line}\n" for event in events for line in to_lines(event)))
         return "--set", "weights.enabled=false", "--set", f"record.file={file}", "-b", "127.0.0.1:1", "-o", "json"
 
@@ -99,6 +103,15 @@ def test_otherwise_with_those_of_the_command(
     told = [line for line in done.stderr.splitlines() if line.startswith("settings of groups")]
     assert told == ([says] if says else [])
     assert f"{LINE} is none" in done.stdout
+
+
+def test_an_agent_that_has_signed_off_is_not_the_running_one(here: Command, look: Look) -> None:
+    """A second after its end: by the age of its last look it would still be taken for running."""
+    done = here("status", *look(shop().at(), MIN_TRAFFIC, stopped=True))
+    assert "settings of groups" not in done.stderr
+    assert f"{LINE} is none" in done.stdout
+    explained = here("explain", *look(shop().at(), MIN_TRAFFIC, stopped=True), "group/shop")
+    assert "no running agent's telemetry (it stopped 1 s ago): judged with the settings given here" in explained.stderr
 
 
 def test_the_same_settings_need_no_line(here: Command, look: Look) -> None:

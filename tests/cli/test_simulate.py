@@ -165,7 +165,7 @@ def test_the_table_says_it_in_words(here: Run, file: str, monkeypatch: pytest.Mo
     monkeypatch.setenv("COLUMNS", "160")
     done = here("simulate", "--replay", file, "--add-member", "billing=c", "--standbys", "app=1", "-o", "table")
     assert "0 of 4 cross" in done.stdout
-    assert "1 of 4 cross, 1 move" in done.stdout
+    assert "1 of 4 crosses, 1 move" in done.stdout
 
 
 BAD = [
@@ -231,7 +231,7 @@ def test_a_read_of_which_nothing_is_known_is_unknown_and_not_one_that_stays_loca
         (6, 0, 6, "6 reads unknown"),
         (6, 0, 2, "0 of 4 cross, 2 unknown"),
         (6, 4, 2, "4 of 4 cross, 2 unknown"),
-        (6, 1, 0, "1 of 6 cross"),
+        (6, 1, 0, "1 of 6 crosses"),
         (0, 0, 0, "0 of 0 cross"),
     ],
 )

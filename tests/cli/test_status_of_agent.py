@@ -13,7 +13,7 @@ from agent.cli import running_agents
 from agent.cli.running_agents import AgentReportQuery, agent_line
 from agent.loop import CycleStages, run_cycle
 from agent.record.newest_look import TelemetryLine, runs_in_lines
-from agent.telemetry.derived import derived_events
+from agent.telemetry.derived import derived_events, last_report
 from agent.telemetry.events import EventKind, TelemetryEvent, to_lines
 from agent.values.cycle import AgentIdentity
 from agent.values.limits import Limits, ScopeLimits
@@ -61,6 +61,7 @@ def test_an_agent_that_leads_is_told_with_what_stops_it(monkeypatch: pytest.Monk
         "acting": ["plans are not carried on: only one broker described the topics", "no new batch: paused"],
         "age_ms": 7_000,
         "pid": None,
+        "stopped": False,
         "others": [],
     }
 
@@ -140,3 +141,17 @@ def test_a_dry_run_beside_the_leader_is_told_after_it(monkeypatch: pytest.Monkey
         "rw-2 on host-1, process 12, mode propose, last report 1 s ago; "
         "agents with different settings write to the same telemetry"
     )
+
+
+def test_an_agent_that_was_stopped_neither_leads_nor_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its sign-off is its last report; beside an agent that runs it is not counted."""
+    later = replace(WITH_TOPIC, taken_ms=WITH_TOPIC.taken_ms + 78_000)
+    cycle = run_cycle(CycleStages(Limits()), lambda: WORLD, WORLD, Memory(), number=1, name="i-1", planning=False)
+    off = last_report(cycle, AgentIdentity("rw-1", "host-1"), WORLD.taken_ms + 2_000)
+    agent = report(monkeypatch, HELD, later, others=[off])
+    assert (agent["stopped"], agent["leads"], agent["acting"], agent["age_ms"]) == (True, None, [], 76_000)
+    assert agent_line(agent) == "rw-1 on host-1, mode propose, stopped 76 s ago"
+    other = run_cycle(CycleStages(Limits()), lambda: WORLD, WORLD, Memory(), number=1, name="m-1", planning=False)
+    runs = list(derived_events(other, 0, full=False, agent=AgentIdentity("rw-2", "host-1", 12)))
+    beside = report(monkeypatch, HELD, later, others=[off, *runs])
+    assert agent_line(beside) == "rw-2 on host-1, mode propose, last report 78 s ago"

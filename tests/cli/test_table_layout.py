@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.cli import tables
+from agent.cli.plan import WITH_PLUGIN
 from agent.cli.table_layout import LEAST, TableLayout, lay_out, paragraph, text_width, wrap
 
 COLUMNS = ("group", "kind", "state", "assignor", "members", "racks", "local_kafka", "gap")
@@ -38,6 +42,39 @@ def test_heads_fold_before_anything_else_gives_way() -> None:
     laid = lay_out(("id", "bytes_across_racks"), [["x" * 70, "12"], ["y" * 70, "13"]], (False, True), 80)
     assert laid.heads == ("id" + " " * 73 + "bytes", " " * 74 + "across", " " * 75 + "racks")
     assert laid.body == ("x" * 70 + " " * 8 + "12", "y" * 70 + " " * 8 + "13")
+
+
+def test_a_head_does_not_fold_where_another_column_that_folds_anyway_can_give_the_room() -> None:
+    rows = [["legacy-reports", "classic consumer", "3.2 MB/s"], ["shop", "classic streams", "1 B/s"]]
+    columns = ("group", "kind", "across racks")
+    for width in (40, 41):
+        laid = lay_out(columns, rows, [False, False, False], width)
+        assert len(laid.heads) == 1, (width, laid.heads)
+        assert max(map(len, (*laid.heads, *laid.body))) <= width
+
+
+@pytest.mark.parametrize(
+    ("columns", "row"),
+    [
+        (
+            ("topic", *tables.TOPICS[1:-1]),
+            ["shop-app-store-changelog-v2", "120 MB/s", "≥ 120 MB/s", "≤ 3.2 MB/s", "$27.65 to $33.18"],
+        ),
+        (
+            tables.GROUPS,
+            ["legacy-reports", "classic consumer", "120", "57 %", "100 %", "≤ 3.2 MB/s", "≤ $5.53", "489,000"],
+        ),
+        (
+            ("group", "kind", "now", "own", WITH_PLUGIN, "optimum", "waiting"),
+            ["shop", "classic streams", "3 of 7 cross", "1 of 10", "0 of 3", "0 of 10", "30"],
+        ),
+    ],
+    ids=["topics", "groups", "simulate"],
+)
+def test_heads_of_tables_are_one_line_on_a_terminal_of_eighty_columns(columns: Sequence[str], row: list[str]) -> None:
+    """Of the tables with most columns."""
+    laid = lay_out(columns, [row, ["orders", *row[1:]]], [False] * len(columns), 80)
+    assert len(laid.heads) == 1, laid.heads
 
 
 def test_a_column_with_one_value_folds_before_a_sentence_does() -> None:

@@ -100,7 +100,7 @@ def test_it_looks_on_schedule_and_plans_at_once_and_then_as_its_own_schedule_say
     (finding,) = named(events, "finding")
     assert (finding["log_level"], finding["finding"]) == ("warning", cycles[0]["new_findings"][0])
     assert finding["sentence"].startswith("group/")
-    assert len({event.look for event in read_events(path)}) == 3
+    assert len({event.look for event in read_events(path) if not event.data.get("stopped")}) == 3
     state = agent.watch.state
     assert (state.succeeded, state.failed, state.stopping) == (3, 0, True)
 
@@ -298,6 +298,19 @@ def test_a_cycle_that_is_running_is_finished_and_recorded_before_the_end(events:
     told = [event["event"] for event in events]
     assert told == ["own_topics", "restored", "cycle", "finding", "proposals", "stopped"]
     assert [event.kind.value for event in read_events(path)][-1] == "report"
+
+
+def test_its_last_record_says_that_it_was_stopped(tmp_path: Path) -> None:
+    agent = an_agent(lambda: WORLD, tmp_path / "t.jsonl")
+    agent.once()
+    agent.close()
+    *before, last = read_events(tmp_path / "t.jsonl")
+    assert (before[-1].kind.value, before[-1].data["stopped"]) == ("report", False)
+    assert (last.kind.value, last.data["stopped"], last.data["full"]) == ("report", True, False)
+    assert last.look.rpartition("-")[2] == "2", "no look of that number comes"
+    never = an_agent(lambda: WORLD, tmp_path / "none.jsonl")
+    never.close()
+    assert not (tmp_path / "none.jsonl").exists()
 
 
 def test_over_its_memory_ceiling_it_ends_with_seven(events: Events) -> None:

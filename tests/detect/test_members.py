@@ -72,6 +72,11 @@ def test_one_finding_for_the_group_counts_members_and_names_clients() -> None:
     )
 
 
+def test_one_member_is_no_plural() -> None:
+    (found,) = Run().look(a_cluster().group("g", reader("m0", None, "orders-0")).at(0)).of(Reason.MEMBER_WITHOUT_RACK)
+    assert found.sentence == "group g has 1 of 1 member that sends no rack (client-m0): set client.rack"
+
+
 @pytest.mark.parametrize(
     ("version", "found"),
     [
@@ -87,7 +92,7 @@ def test_subscription_too_old(version: int, found: bool) -> None:
     findings = Run().look(answers.at(0)).of(Reason.SUBSCRIPTION_TOO_OLD)
     assert bool(findings) is found
     if found:
-        assert f"subscriptions (version {version} at most) cannot carry a rack (client-m1)" in findings[0].sentence
+        assert f" whose subscription (version {version}) cannot carry a rack (client-m1)" in findings[0].sentence
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_a_zone_id_is_found_with_the_racks_that_there_are() -> None:
     (finding,) = run.of(Reason.MEMBER_IN_NO_BROKERS_RACK)
     assert finding.sentence == (
         "group g has 1 of 3 members in a rack that no broker has (client-m0): use1-az1; brokers are in us-east-1a, "
-        "us-east-1b and us-east-1c, so all that these members read crosses racks: set client.rack"
+        "us-east-1b and us-east-1c, so all that this member reads crosses racks: set client.rack"
     )
     assert dict(finding.evidence)["racks"] == ("use1-az1",)
     assert dict(finding.evidence)["meant"] == ()

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypedDict, get_args, get_origin
 
 from typing_extensions import is_typeddict
 
-from agent.documents import cluster, config, groups, notify, plan, proposals, status
+from agent.documents import cluster, config, groups, plan, proposals, status
 from agent.propose.codec import ProposalDocument
 from agent.values import progress
 from agent.values.proposal import SCHEMA_ID as PROPOSAL_ID
@@ -180,7 +180,7 @@ DOCUMENTS: tuple[CommandDocument, ...] = (
     CommandDocument(
         "config-check", config.CheckedSettings, ("config check",), "That the settings can be used.", rows=False
     ),
-    CommandDocument("notify-test", notify.TargetRow, ("notify test",), "What each target answered, one row each."),
+    CommandDocument("notify-test", config.TargetRow, ("notify test",), "What each target answered, one row each."),
     CommandDocument("plugin-jar", config.PluginJar, ("plugin jar",), "The jar for brokers.", rows=False),
     CommandDocument("cluster", cluster.LocalCluster, ("cluster up", "cluster status"), "Clusters on this machine."),
     CommandDocument(
@@ -204,7 +204,7 @@ def command_name(typed: str) -> str:
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 _TYPES = {
     name: kind
-    for module in (cluster, config, groups, notify, plan, progress, proposals)
+    for module in (cluster, config, groups, plan, progress, proposals)
     for name, kind in vars(module).items()
     if is_typeddict(kind)
 }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 
 import pytest
 
 from agent.values.number_format import counted, usd
-from tests.docs.sentences import sentences
+from tests.docs.sentences import ROOT, sentences
 
 NOUNS = (
     "partitions", "groups", "tasks", "members", "replicas", "brokers", "topics", "reads", "copies", "records",
@@ -80,6 +82,80 @@ def test_no_sentence_has_a_plural_beside_a_number_that_may_be_one() -> None:
 
 def test_what_is_held_to_be_fine_is_still_said() -> None:
     assert sorted(FINE - {*sentences()}) == []
+
+
+_PLURAL_VERB = re.compile(
+    r"(?: (?:of|with|in) (?:no |the |its |their )?[\w'-]+(?: [\w'-]+)?)? "
+    r"(are|were|have|do|send|cross|read|share|become|cover|need|belong|that (?!were\b)\w+[^s\W])\b"
+)
+"""A verb of many things after their number; what follows a comma is about something else."""
+_NOT_OF_THE_COUNT = (
+    " with replicas that share", " with copies that share",
+    " are being made.", " are not shown while",  # the figures of these groups, the racks of these members
+    " are asked for, and at most",  # more than the most, which is not one
+    " read",  # looks that were read
+)  # fmt: skip
+_MODAL = re.compile(r"that (can|cannot|could|may|more|did|must|no|will|would|should)\b")
+
+
+def test_no_count_of_one_has_the_verb_of_many() -> None:
+    """``1 of 3 members that send no rack``: where the number may be one, the verb goes by it."""
+    found = [
+        f"{path.relative_to(ROOT)}: {shown}"
+        for package in ("agent", "pipeline")
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for shown in _with_plural_verb(ast.parse(path.read_text()))
+    ]
+    pages = sorted((ROOT / "agent" / "web" / "page" / "templates").glob("*.html"))
+    counts = re.compile(r"\|counted\((\"[^\"]*\"|[^()\"]*)\) \}\}(?P<then>[^{<]*)")
+    found += [
+        f"{page.name}: {one[0]}"
+        for page in pages
+        for one in counts.finditer(page.read_text())
+        if _is_of_many(one["then"])
+    ]
+    assert not found, "\n".join(found)
+
+
+def _is_of_many(words: str) -> bool:
+    """Whether these words after a count begin with a verb of many."""
+    fine = any(words == one or (len(one) > 6 and words.startswith(one)) for one in _NOT_OF_THE_COUNT)
+    return bool(_PLURAL_VERB.match(words)) and not _MODAL.search(words) and not fine
+
+
+def _with_plural_verb(tree: ast.Module) -> Iterator[str]:
+    """Texts in which a count with one noun alone is followed by a verb of many."""
+    for function in ast.walk(tree):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        counts = {
+            name.id
+            for given in ast.walk(function)
+            if isinstance(given, ast.Assign) and _is_count(given.value)
+            for name in given.targets
+            if isinstance(name, ast.Name)
+        }
+        for text in ast.walk(function):
+            if isinstance(text, ast.JoinedStr):
+                for part, then in zip(text.values, text.values[1:], strict=False):
+                    is_count = isinstance(part, ast.FormattedValue) and (
+                        _is_count(part.value) or (isinstance(part.value, ast.Name) and part.value.id in counts)
+                    )
+                    words = then.value if isinstance(then, ast.Constant) else ""
+                    if is_count and _is_of_many(words):
+                        yield ast.unparse(text)
+
+
+def _is_count(value: ast.expr) -> bool:
+    """Whether it is a count with a noun and without a verb, which has two forms."""
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
+        return False
+    with_verb = any(isinstance(one, ast.Constant) and " " in str(one.value) for one in value.args[1:])
+    return value.func.id in ("counted", "of_all") and not with_verb and not any(map(_is_starred, value.args))
+
+
+def _is_starred(value: ast.expr) -> bool:
+    return isinstance(value, ast.Starred)
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_without_brokers_recording_gives_up_at_its_deadline_and_says_so(where: s
     assert found.counts.written == 0
     assert found.problems[0].startswith(f"{topic.name}: it could not be created: ")
     assert "imed out" in found.problems[0] or "in time" in found.problems[0]
-    assert recorder.close(200) == 0
+    assert recorder.close(200, 0) == 0
     del where
 
 
@@ -270,7 +270,11 @@ def test_sigterm_ends_the_daemon_within_five_seconds_and_loses_nothing(where: st
     assert running.events("stopped")
     assert not running.events("records_lost")
     cycles = running.events("cycle")
-    reports = [body for body in bodies(read_all(where, f"{prefix}.telemetry")) if body["kind"] == "report"]
+    *reports, last = [body for body in bodies(read_all(where, f"{prefix}.telemetry")) if body["kind"] == "report"]
+    assert [body["data"]["stopped"] for body in (*reports, last)] == [False] * len(reports) + [True]
+    asked = [sys.executable, "-m", "agent", "status", "-b", where, "--set", f"topics.prefix={prefix}", "-o", "json"]
+    status = json.loads(subprocess.run(asked, check=False, capture_output=True, timeout=60).stdout)
+    assert (status["agent"]["pid"], status["agent"]["stopped"]) == (running.process.pid, True)
     assert sorted(body["look"] for body in reports) == sorted(str(event["look"]) for event in cycles)
     told = {body["look"]: body["data"]["sentence"] for body in reports}
     assert all(told[str(event["look"])] == event["sentence"] for event in cycles)

@@ -141,6 +141,24 @@ def test_a_broker_that_is_lost_in_a_simulation_is_lost_for_good() -> None:
     assert not absent.held
 
 
+def test_proposals_then_are_by_the_assignment_that_holds_then() -> None:
+    """The group rebalances because of the change: what only its present assignment calls for is proposed no more."""
+    built = a_cluster().topic("t", *[(1,), (2,), (3,)] * 4).group(
+        "g",
+        member("m1", "a", "t-1 t-4 t-7 t-10"),
+        member("m2", "b", "t-2 t-5 t-8 t-11"),
+        member("m3", "c", "t-0 t-3 t-6 t-9"),
+    )  # fmt: skip
+    then = simulate(built.snapshot(), Memory(), Limits(), (AddMember("g", "a"),))
+    (group,) = then.groups
+    assert group.own is not None
+    assert group.own.cost.crossing < 12
+    assert [(one.kind, one.subject.name) for one in then.proposals_now] == [(ProposalKind.TRIGGER, "g")]
+    assert then.proposals == ()
+    assert FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM in {one.reason for one in then.gone}
+    assert not then.found
+
+
 def without_a(built: Builder) -> SimulationResult:
     return simulate(built.snapshot(), Memory(), Limits(), (RemoveRack("a"),))
 

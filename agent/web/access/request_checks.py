@@ -1,4 +1,4 @@
-"""Checks of a request before anyone looks at who sent it: origin, fetch metadata, headers sent twice, body.
+"""Checks of a request before anyone looks at who sent it: host, origin, fetch metadata, headers sent twice, body.
 
 Sources: Fetch (Origin, ``Sec-Fetch-*``), RFC 6265 (cookies). Nothing here knows people.
 """
@@ -6,13 +6,16 @@ Sources: Fetch (Origin, ``Sec-Fetch-*``), RFC 6265 (cookies). Nothing here knows
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import re
 from collections.abc import Sequence
 from urllib.parse import parse_qsl
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.types import Message, Receive
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from agent.web.access.refusals import AccessRefused
+from agent.web.access.refusals import AccessRefused, refusal_answer
 
 SAFE = frozenset(("GET", "HEAD"))
 """Methods that change nothing."""
@@ -27,6 +30,43 @@ MOST_FIELDS = 100
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 _ONCE = ("authorization", "origin", "content-type", "sec-fetch-site", "x-csrf-token")
 _EMBEDDED = frozenset(("iframe", "frame", "object", "embed"))
+
+
+_HOST = re.compile(r"(\[(?P<bracketed>[0-9a-f:.]+)\]|(?P<plain>[^\[\]:@/\s]*))(:[0-9]*)?")
+"""A host with or without a port; nothing may follow either."""
+
+
+class AllowedHosts:
+    """Answers 421 to a request for a host name that is not known; addresses are always known."""
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
+        self._app = app
+        self._hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or refuse it."""
+        if scope["type"] == "http" and not self._knows(Headers(scope=scope).getlist("host")):
+            what, todo = "the Host header names an unknown host", "Add it to http.allowed_hosts, or use the address."
+            refused = AccessRefused(421, what, todo=todo)
+            await refusal_answer(Request(scope), refused)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    def _knows(self, hosts: list[str]) -> bool:
+        if len(hosts) != 1:
+            return False
+        found = _HOST.fullmatch(hosts[0].strip().lower())
+        if found is None:
+            return False
+        bracketed, plain = found["bracketed"], found["plain"]
+        return _is_address(bracketed) if bracketed is not None else plain in self._hosts or _is_address(plain)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        return not getattr(ipaddress.ip_address(name), "scope_id", None)  # a scope may be any text
+    except ValueError:
+        return False
 
 
 def check_headers(request: Request, methods: frozenset[str] = METHODS) -> None:

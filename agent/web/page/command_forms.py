@@ -12,8 +12,7 @@ from agent.web.access.person import person_of
 from agent.web.access.refusals import AccessRefused
 from agent.web.access.request_checks import local_path
 from agent.web.commands import ROLES, STALE, WantedCommand, wanted_from
-from agent.web.page.environment import address
-from agent.web.page.links import proposal_link
+from agent.web.page.environment import address, proposal_link
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.proposal import ShownProposal, found_proposal, proposal_page
 

@@ -8,11 +8,9 @@ from markupsafe import Markup
 from starlette.responses import Response
 
 from agent.simulate.evaluation import StageEvaluation
-from agent.values.finding import Finding
 from agent.values.number_format import lasted, sized
-from agent.web.page.environment import rendered
-from agent.web.page.links import proposal_link, subject_link, subject_words
-from agent.web.page.page_documents import FindingRemedy, remedies, shared_findings
+from agent.web.page.environment import proposal_link, rendered, subject_link, subject_words
+from agent.web.page.page_documents import FindingRemedies, FindingRemedy, shared_findings
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, severity_cell
 
@@ -47,8 +45,10 @@ def _table(asked: PageRequest, rows: list[Any], *, is_one: bool) -> TableSource:
     by_id = asked.made("findings by id", lambda fresh: {one.id: one for one in fresh.detection.findings})
     kinds = sorted({row["subject"].partition("/")[0] for row in rows})
 
-    def remedy(row: TableRow) -> TableCell:
-        return TableCell(_remedy(by_id.get(row["id"]), look), tone="wide")
+    remedies = asked.made("remedies", FindingRemedies)
+
+    def remedy(row: TableRow) -> FindingRemedy:
+        return remedies.of(by_id[row["id"]]) if row["id"] in by_id else FindingRemedy((), ())
 
     return TableSource(
         title="Findings",
@@ -70,12 +70,18 @@ def _table(asked: PageRequest, rows: list[Any], *, is_one: bool) -> TableSource:
                 lambda row: row["since_ms"],
                 hint="time since the first look that saw it",
             ),
-            TableColumn("mends", "What mends it", remedy),
+            TableColumn(
+                "mends",
+                "What mends it",
+                lambda row: TableCell(_remedy(remedy(row)), tone="wide"),
+                lambda row: remedy(row).words,
+                is_sorted=False,
+            ),
         ),
         text=lambda row: f"{row['subject']} {row['finding']} {row['sentence']}",
         choices=(
             TableChoice("severity", "Severity", _SEVERITIES, lambda row: row["severity"]),
-            TableChoice("kind", "About", kinds, lambda row: row["subject"].partition("/")[0]),
+            TableChoice("kind", "About", kinds, lambda row: row["subject"].partition("/")[0], is_of_rows=True),
         ),
         empty="No part of the cluster is unseen, and nothing was found."
         if not look.snapshot.gaps
@@ -112,12 +118,9 @@ def _age(row: TableRow, look: StageEvaluation) -> Markup:
     return rendered("since.html", ms=row["since_ms"], age=lasted(look.snapshot.taken_ms - row["since_ms"]))
 
 
-def _remedy(finding: Finding | None, look: StageEvaluation) -> Markup:
-    remedy = FindingRemedy((), ()) if finding is None else remedies(look, [finding])[finding.id]
+def _remedy(remedy: FindingRemedy) -> Markup:
     links = [(f"{kind} {proposal_id}", proposal_link(proposal_id)) for proposal_id, kind in remedy.proposals]
-    kind = "" if finding is None else finding.subject.kind
-    held = finding is not None and finding.held
-    return rendered("remedy.html", remedy=remedy, links=links, held=held, kind=kind)
+    return rendered("remedy.html", remedy=remedy, links=links)
 
 
-VIEWS = (PageView("/findings", findings_view),)
+VIEWS = (PageView("/findings", findings_view, fields={"id": ()}),)

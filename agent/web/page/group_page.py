@@ -22,13 +22,12 @@ from agent.values.plan import Plan
 from agent.values.proposal import Proposal
 from agent.values.snapshot import ReaderGroup
 from agent.values.verdict import Allow, Hold, Verdict
-from agent.web.page.environment import rendered, short_name, utc_words
+from agent.web.page.environment import proposal_link, rack_link, rendered, short_name, utc_words
 from agent.web.page.group_tiles import COLUMNS, ColumnShown, GroupTiles
 from agent.web.page.groups import heat_cell, shared_ledger
-from agent.web.page.links import proposal_link, rack_link
 from agent.web.page.page_documents import shared_costs
 from agent.web.page.page_request import PageRequest, PageView
-from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource
+from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, fields_of
 
 if TYPE_CHECKING:
     from agent.simulate.evaluation import StageEvaluation
@@ -196,6 +195,7 @@ def _topics_table(rows: Sequence[Any]) -> TableSource:
                 lambda row: row["cross_rack_bytes_per_s"],
                 is_number=True,
                 falls=True,
+                beside=fields_of("at_most_cross_rack_bytes_per_s"),
             ),
             TableColumn(
                 "usd_per_day",
@@ -204,6 +204,7 @@ def _topics_table(rows: Sequence[Any]) -> TableSource:
                 lambda row: row["usd_per_day"],
                 is_number=True,
                 falls=True,
+                beside=fields_of("at_most_usd_per_day"),
             ),
         ),
         text=lambda row: f"{row['topic']} {row['rack'] or ''}",
@@ -214,13 +215,16 @@ def _topics_table(rows: Sequence[Any]) -> TableSource:
 
 def _assignments_table(tiles: GroupTiles, keys: Sequence[str]) -> TableSource:
     def reader(name: str) -> TableColumn:
+        def racks(row: TableRow) -> str | None:
+            found = [tiles.rack_of(one) or "unknown rack" for one in (row[name] or "").split(", ") if one]
+            return ", ".join(found) or None
+
         def cell(row: TableRow) -> TableCell:
             if row[name] is None:
                 return TableCell("·", tone="none")
-            racks = [tiles.rack_of(one) or "unknown rack" for one in row[name].split(", ")]
-            return TableCell(f"{row[name]} ({', '.join(racks)})", tone="code")
+            return TableCell(f"{row[name]} ({racks(row)})", tone="code")
 
-        return TableColumn(name, COLUMNS[name], cell, lambda row: row[name])
+        return TableColumn(name, COLUMNS[name], cell, lambda row: row[name], beside={f"{name}_racks": racks})
 
     return TableSource(
         key="assignments",
@@ -270,4 +274,4 @@ def _rules_table(rows: Sequence[Any]) -> TableSource:
     )  # fmt: skip
 
 
-VIEWS = (PageView("/groups/group", group_view),)
+VIEWS = (PageView("/groups/group", group_view, fields={"id": ()}, at_times=("assignments",)),)

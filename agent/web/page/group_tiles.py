@@ -10,7 +10,7 @@ from agent.plan.plugin_gain import PluginQuestion, plugin_answer, plugin_sentenc
 from agent.values.assessment import UNKNOWN, Assessment, GroupLocality
 from agent.values.memo import Memo
 from agent.values.number_format import counted
-from agent.values.plan import PredictedAssignment, Prediction
+from agent.values.plan import PredictedAssignment, Prediction, PredictionBasis
 from agent.values.snapshot import (
     ConsumerGroup,
     Member,
@@ -78,6 +78,8 @@ class ColumnShown(NamedTuple):
     left_out: int
     why_not: str
     """Why there is nothing to show; empty where there is."""
+    standbys: str = ""
+    """Why it has no standbys, although the group has or will have some; empty where it has them, or needs none."""
 
 
 Held = Mapping[str, Sequence[tuple[str, Any]]]
@@ -134,10 +136,25 @@ class GroupTiles:
             self._column("own", name, _predicted(own), str(why_own or "nothing is predicted")),
             self._column("optimum", best, optimal, str(why_best or hidden)),
         ]
+        columns[1:] = [one._replace(standbys=self._why_no_standbys(one)) for one in columns[1:]]
         if self._plugin is not None:
             given = _predicted(self._with_plugin)
             columns.insert(2, self._column("plugin", "on the brokers", given, plugin_sentence(self._plugin)))
         return columns
+
+    def _why_no_standbys(self, column: ColumnShown) -> str:
+        if column.why_not or not isinstance(self._group, StreamsGroup):
+            return ""
+        own = _predicted(self._prediction.settled) if self._prediction is not None else None
+        if not any(role == "standby" for held in (self._now(), own) for of in (held or {}).values() for role, _ in of):
+            return ""
+        if any(tile.state == "standby" for rack in column.racks for reader in rack.readers for tile in reader.tiles):
+            return ""
+        if column.key == "optimum":
+            return "Standbys are not computed: the optimum is of active tasks alone."
+        if self._prediction is None or self._prediction.basis is PredictionBasis.ASSUMED:
+            return "Standbys are not computed: num.standby.replicas is unknown, and Kafka's default of 0 is assumed."
+        return "No standbys: num.standby.replicas is 0."
 
     def rows(self) -> list[dict[str, Any]]:
         """One row for each partition or task: its reader in each of the columns."""

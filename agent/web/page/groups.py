@@ -13,12 +13,11 @@ from agent.simulate.evaluation import StageEvaluation
 from agent.values.assessment import rack_bits
 from agent.values.number_format import counted
 from agent.values.snapshot import PartitionState, Rack, RackState, ReaderGroup, Snapshot, states_of
-from agent.web.page.environment import percent
-from agent.web.page.links import group_link
+from agent.web.page.environment import group_link, percent
 from agent.web.page.look_documents import DocumentMaker
 from agent.web.page.page_documents import shared_groups
 from agent.web.page.page_request import PageRequest, PageView
-from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource
+from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, fields_of
 from assignors.problem import TopicPartition
 
 LEVELS = (0.2, 0.4, 0.6, 0.8, 0.95, 0.995)
@@ -135,12 +134,12 @@ def _table(asked: PageRequest, rows: Sequence[Any], racks: Sequence[str]) -> Tab
 
     kinds = sorted({row["kind"] for row in rows})
     figures = (
-        ("local_share", "Local", _local, "reads inside the own rack"),
-        ("best_local_share", "At best", _best, "at the optimum"),
-        ("cross_rack_bytes_per_s", "Across racks", _bytes, ""),
-        ("usd_per_day", "$ a day", _usd, ""),
-        ("lag_records", "Lag", _lag, "records behind"),
-        ("max_task_lag_records", "Task lag", _task_lag, "the worst copy of a task's state, in records"),
+        ("local_share", "Local", _local, "reads inside the own rack", ("unknown_share",)),
+        ("best_local_share", "At best", _best, "at the optimum", ()),
+        ("cross_rack_bytes_per_s", "Across racks", _bytes, "", ("at_most_cross_rack_bytes_per_s",)),
+        ("usd_per_day", "$ a day", _usd, "", ("at_most_usd_per_day",)),
+        ("lag_records", "Lag", _lag, "records behind", ("lag_unknown_partitions",)),
+        ("max_task_lag_records", "Task lag", _task_lag, "the worst copy of a task's state, in records", ()),
     )
     columns = [
         TableColumn("group", "Group", _name, _of("group")),
@@ -154,8 +153,17 @@ def _table(asked: PageRequest, rows: Sequence[Any], racks: Sequence[str]) -> Tab
             else []
         ),
         *(
-            TableColumn(name, title, cell, _of(name), is_number=True, hint=hint, falls="share" not in name)
-            for name, title, cell, hint in figures
+            TableColumn(
+                name,
+                title,
+                cell,
+                _of(name),
+                is_number=True,
+                hint=hint,
+                falls="share" not in name,
+                beside=fields_of(*beside),
+            )
+            for name, title, cell, hint, beside in figures
         ),
     ]
     return TableSource(
@@ -164,7 +172,7 @@ def _table(asked: PageRequest, rows: Sequence[Any], racks: Sequence[str]) -> Tab
         rows=rows,
         columns=columns,
         text=lambda row: f"{row['group']} {row['kind']} {row['assignor'] or ''}",
-        choices=(TableChoice("kind", "Kind", kinds, lambda row: row["kind"]),),
+        choices=(TableChoice("kind", "Kind", kinds, lambda row: row["kind"], is_of_rows=True),),
         empty="No group was seen, and some may be hidden." if asked.look.snapshot.gaps else "There are no groups.",
         stacks=True,
     )
@@ -211,8 +219,15 @@ def _heat(name: str, title: str, share_of: Callable[[str], RackShare | None]) ->
         share = share_of(row["group"])
         return None if share is None or share.share is None else round(share.share, 4)
 
+    def most(row: TableRow) -> float | None:
+        share = share_of(row["group"])
+        return None if share is None or share.share is None else round(share.most, 4)
+
     hint = f"reads of members in {title}"
-    return TableColumn(f"local_share_{name}", title, cell, value, is_number=True, is_sorted=False, hint=hint)
+    beside = {f"at_most_local_share_{name}": most}
+    return TableColumn(
+        f"local_share_{name}", title, cell, value, is_number=True, is_sorted=False, hint=hint, beside=beside
+    )
 
 
 def heat_cell(share: RackShare | None) -> TableCell:

@@ -18,7 +18,7 @@ from agent.web.page.page_documents import ActingRecords
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.proposals import history_table
 from agent.web.page.svg_progress import plan_bar, progress_by_broker
-from agent.web.page.tables import TableCell, TableColumn, TableRow, TableSource, replica_tiles
+from agent.web.page.tables import TableCell, TableColumn, TableRow, TableSource, fields_of, replica_tiles
 from config.foreign_text import listed
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ def plan_view(asked: PageRequest) -> Response:
     )
 
 
-VIEWS = (PageView("/moves", moves_view), PageView("/moves/plan", plan_view))
+VIEWS = (PageView("/moves", moves_view), PageView("/moves/plan", plan_view, fields={"id": ()}))
 
 
 _TONES = {"done": ("good", "✓"), "failed": ("bad", "✕"), "cancelled": ("quiet", "✕"), "rolled back": ("quiet", "↺")}
@@ -292,15 +292,16 @@ def plan_table(rows: Sequence[PlanRow], unreadable: str) -> TableSource:
             TableColumn("plan", "Plan",
                         lambda row: TableCell(row["plan"], address("/moves/plan", id=row["plan"]), tone="code"),
                         lambda row: row["plan"]),
-            TableColumn("state", "State", state_cell, lambda row: row["state"]),
-            TableColumn("done", "Done", lambda row: TableCell(f"{row['done']:,} of {row['partitions']:,}"),
-                        lambda row: row["done"], is_number=True),
+            TableColumn("state", "State", state_cell, lambda row: row["state"],
+                        beside=fields_of("paused", "taken_back_by")),
+            TableColumn("done", "Done", lambda row: TableCell(f"{row['done']:,}"), lambda row: row["done"],
+                        is_number=True),
             TableColumn("partitions", "Partitions", lambda row: TableCell(f"{row['partitions']:,}"),
                         lambda row: row["partitions"], is_number=True),
             TableColumn("approved_by", "Approved by", lambda row: TableCell(row["approved_by"]),
                         lambda row: row["approved_by"]),
             TableColumn("sentence", "How", lambda row: TableCell(row["sentence"] or row["reason"], tone="wide"),
-                        lambda row: row["sentence"]),
+                        lambda row: row["sentence"] or row["reason"]),
         ),
         text=lambda row: f"{row['plan']} {row['state']} {row['approved_by']} {row['sentence']}",
         empty=unreadable or "The journal has no plan.",
@@ -327,19 +328,28 @@ def target_table(
 ) -> TableSource:
     """The partitions of one plan: before, after, and how far each is."""
 
+    def state(row: TableRow) -> str:
+        if row["end"] is not None:
+            return str(row["end"])
+        return "moves" if f"{row['topic']}-{row['partition']}" in moving else "not begun"
+
+    def least(row: TableRow) -> float | None:
+        """The share of the copy that is the least far; None where one is unknown, or nothing is being copied."""
+        keys = [(f"{row['topic']}-{row['partition']}", broker) for broker in row["after"]]
+        shares = [copies[key]["copied_share"] for key in keys if key in copies] if state(row) == "moves" else []
+        known = [one for one in shares if one is not None]
+        return min(known) if known and len(known) == len(shares) else None
+
     def progress(row: TableRow) -> TableCell:
-        name = f"{row['topic']}-{row['partition']}"
         if row["end"] is not None:
             is_done = row["end"] == "moved as planned"
             return TableCell(row["end"], tone="good" if is_done else "warn", mark="✓" if is_done else "◆")
-        if name not in moving:
+        if state(row) == "not begun":
             return TableCell("not begun", tone="quiet", mark="○")
-        own = [copies[name, broker] for broker in row["after"] if (name, broker) in copies]
-        shares = [one["copied_share"] for one in own]
-        if not shares or None in shares:
+        share = least(row)
+        if share is None:
             return TableCell(rendered("badge.html", tone="accent", mark="▶", words="moves, how far is unknown"))
-        least = min(one for one in shares if one is not None)
-        return TableCell(rendered("copied_share.html", share=least, words=f"moves, {percent(least)}"))
+        return TableCell(rendered("copied_share.html", share=share, words=f"moves, {percent(share)}"))
 
     return TableSource(
         key="partitions",
@@ -356,7 +366,7 @@ def target_table(
             TableColumn("after", "After",
                         lambda row: TableCell(replica_tiles(row["after"], row["before"], racks, is_after=True)),
                         lambda row: row["after"]),
-            TableColumn("end", "Progress", progress, lambda row: row["end"]),
+            TableColumn("end", "Progress", progress, state, beside={"copied_share": least}),
         ),
         text=lambda row: f"{row['topic']}-{row['partition']} {row['end'] or ''}",
         empty="The journal keeps the number of this old plan's partitions only.",
@@ -375,7 +385,8 @@ def throttle_table(rows: Sequence[ThrottleRow], unreadable: str) -> TableSource:
             TableColumn("resource", "Of", lambda row: TableCell(f"{row['resource_kind']} {row['resource']}"),
                         lambda row: f"{row['resource_kind']}/{row['resource']}"),
             TableColumn("key", "Setting", lambda row: TableCell(row["key"], tone="code"), lambda row: row["key"]),
-            TableColumn("rate_bytes_per_s", "Value", _throttle, lambda row: row["rate_bytes_per_s"]),
+            TableColumn("rate_bytes_per_s", "Value", _throttle, lambda row: row["rate_bytes_per_s"],
+                        beside=fields_of("replicas")),
             TableColumn("plan", "Set by", lambda row: TableCell(row["plan"], address("/moves/plan", id=row["plan"])),
                         lambda row: row["plan"]),
         ),

@@ -16,7 +16,7 @@ from agent.values.finding import Finding, FindingSeverity, SubjectId
 from agent.values.number_format import counted, few, in_full, usd, usd_per_gb
 from agent.values.observation import ObservationPart
 from agent.values.proposal import ProposalKind, saved_usd_per_day
-from agent.web.page.links import finding_link, proposal_link
+from agent.web.page.environment import finding_link, proposal_link
 from agent.web.page.look_documents import DocumentMaker
 from agent.web.page.page_documents import gap_sentences, shared_checks, shared_findings, shared_money
 from agent.web.page.page_request import PageRequest, PageView
@@ -233,7 +233,8 @@ def unseen(look: StageEvaluation, money: MoneyDocument) -> list[str]:
     total = money["total"]
     if total["unknown"]:
         parts = counted(total["parts"], "read or copy", "reads and copies")
-        sentences.append(f"whether {total['unknown']:,} of {parts} cross racks")
+        cross = "crosses" if total["unknown"] == 1 else "cross"
+        sentences.append(f"whether {total['unknown']:,} of {parts} {cross} racks")
     if look.snapshot.topics and not look.snapshot.bytes_per_s:
         sentences.append(f"no rate is known: {money['rates']['why_not']}")
     rights = look.snapshot.rights

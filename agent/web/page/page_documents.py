@@ -20,7 +20,7 @@ from agent.values.finding import Finding
 from agent.values.journal import JournalState
 from agent.values.number_format import in_full
 from agent.values.observation import Gap
-from agent.values.plan import AdvicePlan, Plan, Unplanned
+from agent.values.plan import Plan, Unplanned
 from agent.values.proposal import ProposalReason
 from agent.values.reassignment import ReassignmentPlan
 from agent.values.typed_json import UnreadableError
@@ -85,32 +85,67 @@ class FindingRemedy(NamedTuple):
     """Why nothing is planned for it; empty where something is, or where that is not known."""
     ends: str = ""
     """What ends such a finding."""
+    waits: str = ""
+    """Until when nothing is done about it; empty where it is not held."""
+
+    @property
+    def words(self) -> str:
+        """All of it on one line."""
+        parts = (*filter(None, (self.waits,)), *(f"{kind} {id_}" for id_, kind in self.proposals), *self.lines)
+        return "; ".join(parts) or self.why_not or self.ends
 
 
-def remedies(look: StageEvaluation, wanted: Sequence[Finding]) -> dict[str, FindingRemedy]:
-    """Id of a finding -> what mends it, by doctor and by the proposals of the look."""
-    answered: dict[str, list[tuple[str, str]]] = {}
-    for proposal in look.proposals:
-        for finding_id in proposal.findings:
-            answered.setdefault(finding_id, []).append((proposal.id, proposal.kind.value))
-    plan = look.plan or Plan()
-    context = DoctorContext(look.snapshot, look.detection, look.limits, look.before, look.proposals)
-    unplanned = dict(plan.unplanned)
-    found: dict[str, FindingRemedy] = {}
-    for finding in wanted:
-        advice = [one for one in plan.advice if finding.id in one.findings or _shares_cause(finding, one)]
-        fixes = fixes_of([finding], tuple(ProposalReason), advice, context)
+class FindingRemedies:
+    """What mends the findings of one look, by doctor and by the proposals of the look; each worked out when asked for.
+
+    One of very many findings costs no more than one of few: what answers which finding is listed once.
+    """
+
+    def __init__(self, look: StageEvaluation) -> None:
+        plan = look.plan or Plan()
+        self._context = DoctorContext(look.snapshot, look.detection, look.limits, look.before)
+        self._unplanned = dict(plan.unplanned)
+        self._advice = plan.advice
+        self._proposals: dict[str, list[tuple[str, str]]] = {}
+        for proposal in look.proposals:
+            for finding_id in proposal.findings:
+                self._proposals.setdefault(finding_id, []).append((proposal.id, proposal.kind.value))
+        self._by_finding: dict[str, set[int]] = {}
+        self._by_subject: dict[tuple[str, str], set[int]] = {}
+        for at, advice in enumerate(plan.advice):
+            for finding_id in advice.findings:
+                self._by_finding.setdefault(finding_id, set()).add(at)
+            self._by_subject.setdefault((advice.subject_kind, advice.subject), set()).add(at)
+        self._of_cluster = self._by_subject.get(("cluster", look.snapshot.cluster_id), set())
+
+    def of(self, finding: Finding) -> FindingRemedy:
+        """What mends this one."""
+        answering = set(self._by_finding.get(finding.id, ()))
+        if finding.reason in ASSIGNORS:
+            # A setting that another finding has advised may be a cause of an assignment without racks as well.
+            shared = self._by_subject.get((finding.subject.kind, finding.subject.name), set()) | self._of_cluster
+            answering |= {at for at in shared if self._advice[at].findings}
+        advice = [self._advice[at] for at in sorted(answering)]
+        fixes = fixes_of([finding], tuple(ProposalReason), advice, self._context)
         lines = dict.fromkeys(line for fix in fixes for line in fix.lines if not line.startswith("rackwise plan"))
-        why = unplanned.get(finding.id) or unplanned.get(str(finding.subject))
+        why = self._unplanned.get(finding.id) or self._unplanned.get(str(finding.subject))
         why_not = "" if why in {None, Unplanned.NO_LEVER} else why.value
-        proposals = tuple(answered.get(finding.id, ()))
-        found[finding.id] = FindingRemedy(tuple(lines), proposals, why_not, ends_by(finding.reason))
-    return found
+        return FindingRemedy(
+            tuple(lines), tuple(self._proposals.get(finding.id, ())), why_not, ends_by(finding.reason), _waits(finding)
+        )
 
 
-def _shares_cause(finding: Finding, advice: AdvicePlan) -> bool:
-    """A setting that another finding has advised may be a cause of an assignment without racks as well."""
-    return finding.reason in ASSIGNORS and bool(advice.findings)
+def _waits(finding: Finding) -> str:
+    """Until when nothing is done about a finding that is held."""
+    if not finding.held:
+        return ""
+    broker = finding.subject.kind == "broker"
+    whose = (
+        "its rack has been stable, or it has been absent,"
+        if broker
+        else ("the racks of the brokers have been stable, or these absent,")
+    )
+    return f"waits until {whose} for long enough"
 
 
 def gap_sentences(gaps: Sequence[Gap]) -> list[str]:

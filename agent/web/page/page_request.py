@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from markupsafe import Markup, escape
@@ -13,18 +15,30 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from agent.documents.journal import ReportedMoves
+from agent.plan.new_partitions import did_you_mean
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.clock import Clock
-from agent.values.number_format import lasted
+from agent.values.number_format import in_full, lasted
 from agent.web.access.middleware import SIGN_OUT, csrf_token
 from agent.web.access.person import AccessRole
 from agent.web.access.person import person_of as signed_in_person
+from agent.web.access.refusals import AccessRefused
 from agent.web.agent_view import AgentView, FinishedLook
 from agent.web.commands import CommandDesk
 from agent.web.loop_state import LoopState
 from agent.web.page.environment import address, rendered
 from agent.web.page.look_documents import LookDocuments
-from agent.web.page.tables import TableShown, TableSource, as_csv, as_json, shown
+from agent.web.page.tables import (
+    QueryFault,
+    TableShown,
+    TableSource,
+    as_csv,
+    as_json,
+    fields_of_query,
+    query_fault,
+    shown,
+)
+from config.foreign_text import safe_text
 
 
 class PersonShown(NamedTuple):
@@ -118,6 +132,8 @@ class PageRequest:
     """The fields of a form that was sent; of one that is named twice, the last."""
     desk: CommandDesk | None = None
     """Where commands are sent; None where this server takes none."""
+    asks: PageView | None = None
+    """The view that was asked for."""
 
     @cached_property
     def query(self) -> Mapping[str, str]:
@@ -182,11 +198,29 @@ class PageRequest:
     ) -> Response:
         """The view as HTML; or, where the query asks for a format, one of its tables as CSV or JSON.
 
-        The template gets ``tables`` by their keys, ``asked`` (this) and ``values``.
+        The template gets ``tables`` by their keys, ``asked`` (this) and ``values``. Raises WrongQuery for a field of
+        the query that means nothing here.
         """
+        self.check_query(tables)
         if (wanted := self.query.get("format")) in _FORMATS:
             return _file(wanted, tables, self.query, title)
-        presented: dict[str, TableShown] = {table.key: shown(table, self.query) for table in tables}
+        return self._rendered(template, title, {one.key: shown(one, self.query) for one in tables}, status, values)
+
+    def check_query(self, tables: Sequence[TableSource] = ()) -> None:
+        """Raises WrongQuery for what the view and these tables of it cannot answer: ignored, it changed the answer."""
+        if self.asks is None or self.request.method == "POST":
+            return
+        found = _unknown_field(self.request, self.asks, tables) or _twice(self.request, self.asks)
+        found = found or next(filter(None, (_fault_of(name, self.query[name], self.asks) for name in self.query)), None)
+        if found is None and "table" in self.query and "format" not in self.query:
+            found = QueryFault("table: it names the table of a file, and format is missing", "Add format=csv or json.")
+        found = found or next(filter(None, (query_fault(table, self.query) for table in tables)), None)
+        if found is not None:
+            raise WrongQuery(found)
+
+    def _rendered(
+        self, template: str, title: str, tables: Mapping[str, TableShown], status: int, values: Mapping[str, Any]
+    ) -> Response:
         body = rendered(
             template,
             asked=self,
@@ -194,7 +228,7 @@ class PageRequest:
             header=self._header(),
             navigation=NAVIGATION,
             theme=self._theme(),
-            tables=presented,
+            tables=tables,
             person=self.person,
             **values,
         )
@@ -202,7 +236,17 @@ class PageRequest:
 
     def problem(self, status: int, title: str, sentence: str, remedy: str = "") -> Response:
         """A page that says what is wrong, why, and what to do."""
-        return self.page("problem.html", title, status=status, sentence=sentence, remedy=remedy)
+        return self._rendered("problem.html", title, {}, status, {"sentence": sentence, "remedy": remedy})
+
+    def wrong_query(self, fault: QueryFault) -> Response:
+        """What is wrong with the query: a page, and one line where a file was asked for."""
+        if "format" in self.query:
+            return Response(f"{fault.sentence}. {fault.remedy}\n", status_code=400, media_type="text/plain")
+        return self.problem(400, "Not understood", f"{fault.sentence}.", fault.remedy)
+
+    def preparing(self, sentence: str) -> Response:
+        """A page that says what is being made; it asks again by itself."""
+        return self._rendered("preparing.html", "One moment", {}, 200, {"sentence": sentence})
 
     def link_with(self, **changes: object) -> Markup:
         """This page's address with another query."""
@@ -244,6 +288,57 @@ class PageView(NamedTuple):
     """Whether it has nothing to show before the first look."""
     is_of_all: bool = False
     """Whether it shows all groups, racks or topics, so that the documents of very many groups are made first."""
+    fields: Mapping[str, Sequence[str]] = MappingProxyType({})
+    """Fields of the query that it has, besides those of any view, with the values that each takes; none: any."""
+    at_times: Sequence[str] = ()
+    """Keys of tables that it has at times: fields about one that is not there now are right."""
+    has_questions: bool = False
+    """Whether other fields are questions, which the view judges itself, and which may be there several times."""
+
+
+class WrongQuery(Exception):  # noqa: N818 (it is an answer)
+    """A query that a view cannot answer."""
+
+    def __init__(self, fault: QueryFault) -> None:
+        super().__init__(fault.sentence)
+        self.fault = fault
+
+
+_ANY_VIEW: Mapping[str, Sequence[str]] = {"format": ("csv", "json"), "table": (), "view": ("table",), "told": ()}
+"""Fields that every view has, with their values."""
+_MOST_NAME = 100
+
+
+def _unknown_field(request: Request, view: PageView, tables: Sequence[TableSource]) -> QueryFault | None:
+    known = {*_ANY_VIEW, *view.fields, *(name for table in tables for name in fields_of_query(table))}
+    keys, there = {*view.at_times, *(table.key for table in tables)}, {table.key for table in tables}
+    for name in request.query_params:
+        key, dot, _ = name.partition(".")
+        if name in known or (dot and key in keys - there) or (view.has_questions and not (dot and key in there)):
+            continue
+        shown_name = safe_text(name, _MOST_NAME) or "a field without a name"
+        near = did_you_mean(name[:_MOST_NAME], known)
+        return QueryFault(f"{shown_name}: this page has no such field", f"{near}It has {in_full(sorted(known))}.")
+    return None
+
+
+def _twice(request: Request, view: PageView) -> QueryFault | None:
+    counts = Counter(name for name, _ in request.query_params.multi_items())
+    once = (*_ANY_VIEW, *view.fields) if view.has_questions else counts
+    found = next((name for name in once if counts[name] > 1), None)
+    if found is None:
+        return None
+    return QueryFault(f"{found}: it has one value, and {counts[found]} are asked for", f"Keep one {found}.")
+
+
+def _fault_of(name: str, value: str, view: PageView) -> QueryFault | None:
+    """Of a field with few values; an empty one is as none."""
+    values = {**_ANY_VIEW, **view.fields}.get(name, ())
+    if not values or not value or value in values:
+        return None
+    return QueryFault(
+        f"{name}={safe_text(value, _MOST_NAME)}: there is no such value", f"Its values: {in_full(values)}."
+    )
 
 
 def _warnings(state: LoopState, age_ms: int | None, stale_ms: int) -> tuple[str, ...]:
@@ -284,9 +379,13 @@ def _no_table(tables: Sequence[TableSource]) -> str:
 
 
 def theme_answer(request: Request) -> Response:
-    """Keeps the wanted theme in a cookie and leads back; without script, too."""
+    """Keeps the wanted theme in a cookie and leads back; without script, too. Raises AccessRefused for no theme."""
     back = request.query_params.get("back", "/")
     wanted = request.query_params.get("set", "")
+    if wanted not in (*THEMES, "auto"):
+        raise AccessRefused(
+            400, f"set={wanted}: there is no such theme", todo=f"Its values: {in_full((*THEMES, 'auto'))}."
+        )
     answer = RedirectResponse(back if _LOCAL_PATH.fullmatch(back) else "/", status_code=303, headers=_HEADERS)
     if wanted in THEMES:
         answer.set_cookie(THEME_COOKIE, wanted, max_age=31_536_000, path="/", samesite="lax")

@@ -22,8 +22,7 @@ from agent.values.proposal import Proposal, ProposalKind, saved_usd_per_day
 from agent.values.reassignment import attempt
 from agent.web.access.person import AccessRole
 from agent.web.cycle_history import EndedProposal, newest_ended, racks_of
-from agent.web.page.environment import rendered
-from agent.web.page.links import subject_link
+from agent.web.page.environment import rendered, subject_link
 from agent.web.page.page_documents import ActingRecords
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.proposal_standing import (
@@ -278,6 +277,7 @@ def _document(proposal: Proposal) -> Markup | None:
 
 def file_view(asked: PageRequest) -> Response:
     """A file of the proposal: its document, or the replica lists for Kafka's own tool."""
+    asked.check_query()
     found = found_proposal(asked, asked.query.get("id", ""))
     if found is None:
         return no_proposal(asked, asked.query.get("id", ""))
@@ -292,4 +292,7 @@ def file_view(asked: PageRequest) -> Response:
     return Response(wanted.content(), media_type="application/json", headers=headers)
 
 
-VIEWS = (PageView("/proposals/proposal", proposal_view), PageView("/proposals/file", file_view))
+VIEWS = (
+    PageView("/proposals/proposal", proposal_view, fields={"id": ()}, at_times=("checks", "why", "others")),
+    PageView("/proposals/file", file_view, fields={"id": (), "file": ()}),
+)

@@ -146,13 +146,15 @@ def rule_table(key: str, title: str, rows: Sequence[TableRow], unit: str, empty:
             *(column for column in _RULE_COLUMNS if key == "others" or column.name != "about"),
         ),
         text=lambda row: f"{row['rule']} {row['about']} {row['sentence']}",
-        choices=(
-            TableChoice("answer", "Answer", sorted({row["answer"] for row in rows}), lambda row: row["answer"]),
-        ) if len({row["answer"] for row in rows}) > 1 else (),
+        choices=(TableChoice("answer", "Answer", _answers(rows), lambda row: row["answer"], is_of_rows=True),),
         empty=empty,
         page_rows=50 if key == "checks" else 15,
         stacks=True,
     )  # fmt: skip
+
+
+def _answers(rows: Sequence[TableRow]) -> list[str]:
+    return sorted({row["answer"] for row in rows})
 
 
 def _check_answer(row: TableRow) -> TableCell:

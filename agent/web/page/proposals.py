@@ -15,12 +15,11 @@ from agent.values.limits import AgentMode
 from agent.values.number_format import counted, lasted, sized
 from agent.values.proposal import Proposal, ProposalKind, saved_usd_per_day
 from agent.web.cycle_history import IN_PLACE, EndedProposal
-from agent.web.page.environment import rendered
-from agent.web.page.links import proposal_link, subject_link
+from agent.web.page.environment import proposal_link, rendered, subject_link
 from agent.web.page.page_documents import ActingRecords
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.proposal_standing import ProposalStanding, attempts_of, standing_of
-from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, instant_cell
+from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, fields_of, instant_cell
 
 KINDS = tuple(kind.value for kind in ProposalKind)
 
@@ -63,7 +62,8 @@ def lead(look: StageEvaluation, standings: Mapping[str, ProposalStanding]) -> st
         parts.append(f"{waiting:,} can be approved")
     if total:
         unknown = sum(saved_usd_per_day(proposal.predicted) is None for proposal in proposals)
-        rest = f"; of {counted(unknown, 'proposal')} it is unknown what they save" if unknown else ""
+        save = "it saves" if unknown == 1 else "they save"
+        rest = f"; of {counted(unknown, 'proposal')} it is unknown what {save}" if unknown else ""
         parts.append(f"those with a known saving take {total} a day off the bill{rest}")
     return "; ".join(parts) + "."
 
@@ -99,12 +99,13 @@ def _open_table(
         unit="proposal",
         rows=rows,
         columns=(
-            TableColumn("proposal", "Proposal", _name, lambda row: row["id"]),
+            _PROPOSAL,
             TableColumn("subject", "About", _subject, _subject_text),
             TableColumn("sentence", "Change", lambda row: TableCell(row["sentence"], tone="wide"),
                         lambda row: row["sentence"]),
             TableColumn("saves_usd_per_day", "Saves a day", saves,
-                        lambda row: saved_usd_per_day(by_id[row["id"]].predicted), is_number=True, falls=True),
+                        lambda row: saved_usd_per_day(by_id[row["id"]].predicted), is_number=True, falls=True,
+                        beside={"at_most_saves_usd_per_day": lambda row: most_saved(by_id[row["id"]])}),
             TableColumn("bytes_to_copy", "To copy", lambda row: copied_cell(by_id[row["id"]]),
                         lambda row: row["predicted"]["bytes_to_move"], is_number=True, falls=True),
             TableColumn("state", "State", state, lambda row: standings[row["id"]].state),
@@ -115,7 +116,7 @@ def _open_table(
         choices=(
             TableChoice("kind", "Kind", KINDS, lambda row: row["kind"]),
             TableChoice("state", "State", sorted({one.state for one in standings.values()}),
-                        lambda row: standings[row["id"]].state),
+                        lambda row: standings[row["id"]].state, is_of_rows=True),
         ),
         empty="No proposal is open.",
         page_rows=25,
@@ -130,7 +131,14 @@ def saving_cell(proposal: Proposal) -> TableCell:
         return TableCell(saving_words(saved), tone="good" if saved > 0 else "")
     if not proposal.predicted.before:
         return TableCell(None, hint="its effect on reads is not predicted")
-    return TableCell(usd_between(None, proposal.predicted.usd_per_day_before))
+    return TableCell(usd_between(None, most_saved(proposal)))
+
+
+def most_saved(proposal: Proposal) -> float | None:
+    """Dollars a day that it saves at most, where how many is unknown: what crosses now."""
+    predicted = proposal.predicted
+    unknown = saved_usd_per_day(predicted) is None and predicted.before
+    return predicted.usd_per_day_before if unknown else None
 
 
 def copied_cell(proposal: Proposal) -> TableCell:
@@ -158,7 +166,7 @@ def ended_table(ended: Sequence[EndedProposal], now_ms: int) -> TableSource:
         columns=(
             TableColumn("ended", "Ended", lambda row: TableCell(f"{lasted(now_ms - row['ended_ms'])} ago"),
                         lambda row: row["ended_ms"], falls=True),
-            TableColumn("proposal", "Proposal", _name, lambda row: row["id"]),
+            _PROPOSAL,
             TableColumn("subject", "About", _subject, _subject_text),
             TableColumn("why", "Why", lambda row: TableCell(row["why"], tone="wide"), lambda row: row["why"]),
         ),
@@ -195,6 +203,9 @@ def history_table(rows: Sequence[Any], unreadable: str) -> TableSource:
 
 def _name(row: TableRow) -> TableCell:
     return TableCell(rendered("proposal_name.html", id=row["id"], kind=row["kind"], href=proposal_link(row["id"])))
+
+
+_PROPOSAL = TableColumn("proposal", "Proposal", _name, lambda row: row["id"], beside=fields_of("kind"))
 
 
 def _subject(row: TableRow) -> TableCell:

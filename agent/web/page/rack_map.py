@@ -9,12 +9,12 @@ from starlette.responses import Response
 
 from agent.money.traffic import bytes_words, usd_words
 from agent.values.number_format import counted, sized
+from agent.web.page.environment import group_link, rack_link
 from agent.web.page.flows import PATH_WORDS, RackFlow, RackFlows, rack_flows
-from agent.web.page.links import group_link, rack_link
 from agent.web.page.page_documents import shared_costs, shared_racks
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.svg_rack_map import MOST_FLOWS, MOST_ROOMS, rack_map
-from agent.web.page.tables import TableCell, TableColumn, TableRow, TableSource
+from agent.web.page.tables import TableCell, TableColumn, TableRow, TableSource, fields_of
 
 if TYPE_CHECKING:
     from agent.documents.cluster import LossDocument, RackDocument
@@ -163,7 +163,7 @@ def _racks_table(racks: Sequence[RackDocument]) -> TableSource:
             *map(_count, ("leaders", "replicas", "members", "active_tasks", "standby_tasks")),
             _bytes("cross_rack_in_bytes_per_s", "In"),
             _bytes("cross_rack_out_bytes_per_s", "Out"),
-            _usd(),
+            _usd()._replace(beside=fields_of("unknown_parts")),
             TableColumn(
                 "losing_it",
                 "Losing it",
@@ -240,7 +240,7 @@ def _loss_table(loss: LossDocument) -> TableSource:
         rows=rows,
         columns=(
             TableColumn("kind", "Kind", lambda row: TableCell(row["kind"]), lambda row: row["kind"]),
-            TableColumn("name", "Name", name_cell, lambda row: row["name"]),
+            TableColumn("name", "Name", name_cell, lambda row: row["name"], beside=fields_of("group")),
             TableColumn(
                 "effect",
                 "Effect",
@@ -280,4 +280,4 @@ def _after(name: str, title: str, words: Any) -> TableColumn:
     return TableColumn(name, title, cell, lambda row: row[name], is_number=True, falls=True)
 
 
-VIEWS = (PageView("/racks", rack_view, is_of_all=True),)
+VIEWS = (PageView("/racks", rack_view, is_of_all=True, fields={"rack": ()}, at_times=("loss", "survivors")),)

@@ -17,8 +17,7 @@ from starlette.responses import Response
 
 from agent.money.traffic import bytes_words
 from agent.values.number_format import counted, sized, usd
-from agent.web.page.environment import address, percent
-from agent.web.page.links import proposal_link
+from agent.web.page.environment import address, percent, proposal_link
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.svg_scatter import ScatterPoint, scatter
 from agent.web.page.tables import TableCell, TableColumn, TableRow, TableSource, instant_cell
@@ -382,6 +381,7 @@ def _download(row: TableRow) -> TableCell:
 
 def figure_view(asked: PageRequest) -> Response:
     """A figure of the folder, as an image that runs nothing and loads nothing."""
+    asked.check_query()
     folder, wanted = asked.agent.settings.settings.http.reports, asked.query.get("name", "")
     try:
         files = [] if folder is None else folder_files(folder)
@@ -400,6 +400,12 @@ def figure_view(asked: PageRequest) -> Response:
 
 
 VIEWS = (
-    PageView("/reports", reports_view, needs_look=False),
-    PageView("/reports/figure", figure_view, needs_look=False),
+    PageView(
+        "/reports",
+        reports_view,
+        needs_look=False,
+        fields={"file": (), "of": [one.key for one in QUANTITIES]},
+        at_times=("table", "outcomes", "files"),
+    ),
+    PageView("/reports/figure", figure_view, needs_look=False, fields={"name": ()}),
 )

@@ -38,7 +38,7 @@ from agent.web.page import (
 from agent.web.page.assets import PREFIX, static_answer
 from agent.web.page.look_documents import Preparation, ShownLooks, shown_looks
 from agent.web.page.page_documents import shared_checks, shared_findings, shared_groups, shared_money, shared_racks
-from agent.web.page.page_request import PageRequest, PageView, stale_after_ms, theme_answer
+from agent.web.page.page_request import PageRequest, PageView, WrongQuery, stale_after_ms, theme_answer
 
 VIEWS: tuple[PageView, ...] = (
     *overview.VIEWS,
@@ -105,7 +105,7 @@ async def _answer(view: PageView, of: PageAgent, request: Request) -> Response:
 
 def _made(view: PageView, of: PageAgent, request: Request, form: dict[str, str]) -> Response:
     documents, afterwards = of.looks.now()
-    asked = PageRequest(request, of.agent, of.clock, documents, form, of.desk)
+    asked = PageRequest(request, of.agent, of.clock, documents, form, of.desk, view)
     if documents is None and view.needs_look:
         answer = _no_look(asked)
     elif documents is not None and view.is_of_all and not documents.are_made and "format" not in asked.query:
@@ -121,6 +121,8 @@ def _answered(view: PageView, asked: PageRequest) -> Response:
     """The view's own answer; one that fails is a page that says so, and the others go on."""
     try:
         return view.answer(asked)
+    except WrongQuery as wrong:
+        return asked.wrong_query(wrong.fault)
     except (AccessRefused, HTTPException):
         raise
     except Exception as error:  # noqa: BLE001 a page is no reason to end anything
@@ -134,7 +136,7 @@ def _answered(view: PageView, asked: PageRequest) -> Response:
 def _not_made(asked: PageRequest) -> Response:
     """For a moment, where no page was asked for lately and there are very many groups."""
     groups = counted(len(asked.look.snapshot.groups), "group")
-    return asked.page("preparing.html", "One moment", sentence=f"The figures of {groups} are being made.")
+    return asked.preparing(f"The figures of {groups} are being made.")
 
 
 def _no_look(asked: PageRequest) -> Response:

@@ -11,9 +11,8 @@ from markupsafe import Markup
 
 from agent.money.traffic import bytes_words, usd_words
 from agent.values.number_format import counted
-from agent.web.page.environment import short_name
+from agent.web.page.environment import rack_link, short_name
 from agent.web.page.flows import CONSUME, MOVE, REPLICATE, RackFlow, RackFlows
-from agent.web.page.links import rack_link
 from agent.web.page.svg_elements import drawing, element, group, hatching, link, number, text
 
 if TYPE_CHECKING:
@@ -80,7 +79,7 @@ def rack_map(racks: Sequence[RackDocument], flows: RackFlows, *, selected: str |
 
 def _places(names: Sequence[str]) -> tuple[dict[str, RoomPlace], float]:
     """Rack -> its room; two side by side, three as a triangle, four in the corners, more on an ellipse."""
-    width, height = (256.0, 156.0) if len(names) <= 4 else (196.0, 116.0)
+    width, height = (256.0, 156.0) if len(names) <= 4 else (240.0, 136.0) if len(names) <= 6 else (196.0, 116.0)
     spots: list[tuple[float, float]]
     match len(names):
         case 1:
@@ -118,7 +117,7 @@ def _bands(scene: _Scene, names: Sequence[str]) -> Iterable[Markup]:
     """The flows between every two racks, side by side, each towards its arrow; then their words, above all bands."""
     shown = scene.flows.flows[:MOST_FLOWS]
     flowing = {frozenset((flow.source, flow.target)) for flow in scene.flows.flows}
-    labels: list[Markup] = []
+    labels: dict[tuple[str, str], _Label] = {}
     labelled = _largest_pairs(shown)
     for index, first in enumerate(names):
         for second in names[index + 1 :]:
@@ -126,7 +125,9 @@ def _bands(scene: _Scene, names: Sequence[str]) -> Iterable[Markup]:
             back = [flow for flow in shown if (flow.source, flow.target) == (second, first)]
             if not there and not back:
                 if frozenset((first, second)) not in flowing:
-                    yield _quiet(scene, first, second)
+                    line, words = _quiet(scene, first, second)
+                    yield line
+                    labels |= {} if words is None else {(first, second): words}
                 continue
             lanes = _lanes([*there, *reversed(back)], scene)
             for flow, offset, width in lanes:
@@ -135,8 +136,12 @@ def _bands(scene: _Scene, names: Sequence[str]) -> Iterable[Markup]:
             for flows in (there, back):
                 if flows and (len(names) <= 4 or (flows[0].source, flows[0].target) in labelled):
                     edge = sum(width for _, _, width in lanes) / 2 + 2 * len(lanes)
-                    labels.append(_label(flows, scene, -edge))
-    yield from labels
+                    own = [offset for flow, offset, _ in lanes if flow in flows]
+                    turn = 1.0 if flows[0].source == first else -1.0
+                    beside = -edge if len(names) <= 4 else None
+                    labels[flows[0].source, flows[0].target] = _label(flows, scene, turn * sum(own) / len(own), beside)
+    ranked = sorted(labels, key=lambda pair: (pair not in labelled, [*labels].index(pair)))
+    yield from _tags([labels[pair] for pair in ranked], scene, may_drop=len(names) > 4)
 
 
 def _largest_pairs(flows: Sequence[RackFlow]) -> frozenset[tuple[str, str]]:
@@ -190,13 +195,13 @@ def _band(flow: RackFlow, scene: _Scene, offset: float, width: float) -> Markup:
     )
 
 
-def _quiet(scene: _Scene, first: str, second: str) -> Markup:
+def _quiet(scene: _Scene, first: str, second: str) -> tuple[Markup, _Label | None]:
     """Two racks without a known flow: hatched where some may be hidden, else a thin line that says so."""
     (x0, y0), (x1, y1), (dx, dy) = _ends(scene, first, second, 0.0)
     may_hide = bool(scene.flows.unknown) or not scene.flows.is_measured
     if not may_hide:
         line = element("title", f"nothing crosses between {first} and {second}")
-        return element("line", line, x1=x0, y1=y0, x2=x1, y2=y1, class_="quiet-line")
+        return element("line", line, x1=x0, y1=y0, x2=x1, y2=y1, class_="quiet-line"), None
     px, py = -dy * 4.5, dx * 4.5
     points = ((x0 + px, y0 + py), (x1 + px, y1 + py), (x1 - px, y1 - py), (x0 - px, y0 - py))
     shape = element(
@@ -206,7 +211,7 @@ def _quiet(scene: _Scene, first: str, second: str) -> Markup:
         fill=f"url(#{_HATCH})",
         class_="band is-unknown",
     )
-    return group(shape, *_tag((x0 + x1) / 2, (y0 + y1) / 2, "unknown"))
+    return shape, _Label("unknown", [(x0 + (x1 - x0) * part, y0 + (y1 - y0) * part) for part in (0.5, *_PARTS)])
 
 
 def _ends(
@@ -239,24 +244,61 @@ def _border(point: tuple[float, float], direction: tuple[float, float], place: R
     return max(0.0, min(distances, default=0.0)) + margin
 
 
-def _label(flows: Sequence[RackFlow], scene: _Scene, edge: float) -> Markup:
-    """What goes from one rack to the other in all, beside the bundle and nearer to where it comes from."""
-    (x0, y0), (x1, y1), (dx, dy) = _ends(scene, flows[0].source, flows[0].target, 0.0)
+_PARTS = (0.36, 0.5, 0.27, 0.62, 0.2, 0.72)
+"""Where words may be, as parts of the way from one rack to the other; nearer to where it comes from first."""
+
+
+class _Label(NamedTuple):
+    words: str
+    at: Sequence[tuple[float, float]]
+    """Middles of the places where it may be, the best first."""
+
+
+def _label(flows: Sequence[RackFlow], scene: _Scene, offset: float, beside: float | None) -> _Label:
+    """What goes from one rack to the other in all: on its own bands, or ``beside`` the whole bundle."""
+    (x0, y0), (x1, y1), (dx, dy) = _ends(scene, flows[0].source, flows[0].target, 0.0 if beside is not None else offset)
     known = [flow.bytes_per_s for flow in flows if flow.bytes_per_s is not None]
     prices = [flow.usd_per_day for flow in flows if flow.bytes_per_s is not None]
     at_least = bool(scene.flows.unknown) or len(known) < len(flows)
     words = (bytes_words(sum(known), at_least=at_least) if known else None) or "rate unknown"
     if known and all(price is not None for price in prices):
         words += f" · {usd_words(sum(price for price in prices if price is not None))}/day"
-    x, y = x0 + (x1 - x0) * 0.36, y0 + (y1 - y0) * 0.36
-    far = edge - 11 - 46 * abs(dy)
-    return group(*_tag(x - dy * far, y + dx * far, words))
+    far = 0.0 if beside is None else beside - 11 - 46 * abs(dy)
+    places = [(x0 + (x1 - x0) * part, y0 + (y1 - y0) * part) for part in _PARTS]
+    return _Label(words, [(x - dy * far, y + dx * far) for x, y in places])
+
+
+def _tags(labels: Iterable[_Label], scene: _Scene, *, may_drop: bool) -> Iterable[Markup]:
+    """Words where they cover no room and no other words; without such a place the table alone has them."""
+    taken = list(scene.places.values())
+    for label in labels:
+        boxes = [_box(x, y, label.words) for x, y in label.at]
+        free = (box for box in boxes if _is_inside(box, scene) and not any(_overlap(box, other) for other in taken))
+        box = next(free, None if may_drop else boxes[0])
+        if box is not None:
+            taken.append(box)
+            yield group(*_tag(*box.middle, label.words))
+
+
+def _box(x: float, y: float, words: str) -> RoomPlace:
+    wide = 6.3 * len(words) + 12
+    return RoomPlace(x - wide / 2, y - 10, wide, 20.0)
+
+
+def _is_inside(box: RoomPlace, scene: _Scene) -> bool:
+    return box.x >= 0 and box.x + box.width <= _WIDTH and box.y >= 0 and box.y + box.height <= scene.height
+
+
+def _overlap(one: RoomPlace, other: RoomPlace) -> bool:
+    """Whether they come nearer than three pixels."""
+    across = one.x < other.x + other.width + 3 and other.x < one.x + one.width + 3
+    return across and one.y < other.y + other.height + 3 and other.y < one.y + one.height + 3
 
 
 def _tag(x: float, y: float, words: str) -> Iterable[Markup]:
     """Words on a ground of their own, so that they can be read above a band."""
-    wide = 6.3 * len(words) + 12
-    yield element("rect", x=x - wide / 2, y=y - 10, width=wide, height=20, rx=4, class_="tag")
+    box = _box(x, y, words)
+    yield element("rect", x=box.x, y=box.y, width=box.width, height=box.height, rx=4, class_="tag")
     yield text(x, y + 4, words, text_anchor="middle", class_="tag-words")
 
 
@@ -264,16 +306,25 @@ def _room(row: RackDocument, place: RoomPlace, *, is_selected: bool) -> Markup:
     """A rack: its name, brokers, leaders, members and tasks, as a link to what losing it costs."""
     name, left, top = str(row["rack"]), place.x, place.y
     is_small = place.width < 220
+    brokers, room = _brokers(row), place.width - 24
+    beside = room - _BROKER_LETTER * len(brokers) - 10
+    is_beside = _NAME_LETTER * min(len(name), 40) <= beside
+    head = 44 if is_beside else 60
     parts = [
         element("rect", x=left, y=top, width=place.width, height=place.height, rx=8, class_="room-ground"),
         element("rect", x=left, y=top, width=place.width, height=34, rx=8, class_="room-head"),
-        text(left + 12, top + 22, short_name(name, 18 if is_small else 26), class_="text-strong"),
-        text(left + place.width - 12, top + 22, _brokers(row), text_anchor="end", class_="text-2"),
+        text(
+            left + 12,
+            top + 22,
+            _fitting(name, int((beside if is_beside else room) // _NAME_LETTER)),
+            class_="text-strong",
+        ),
+        text(left + place.width - 12, top + (22 if is_beside else 50), brokers, text_anchor="end", class_="text-2"),
     ]
     lines = _lines(row)
-    step = (place.height - 44) / max(len(lines), 1)
+    step = (place.height - head) / max(len(lines), 1)
     for index, (label, count, draw) in enumerate(lines):
-        y = top + 42 + step * index + step / 2
+        y = top + head - 2 + step * index + step / 2
         parts.append(text(left + 12, y + 4, label, class_="text-2"))
         figure = "unknown" if count is None else f"{count:,}"
         parts.append(
@@ -281,9 +332,22 @@ def _room(row: RackDocument, place: RoomPlace, *, is_selected: bool) -> Markup:
             if count is not None
             else _unknown_box(left + (52 if is_small else 60), y)
         )
-        room = int((place.width - (106 if is_small else 114)) // 11)
-        parts += _glyphs(left + (96 if is_small else 106), y, count or 0, room, draw)
+        signs = int((place.width - (106 if is_small else 114)) // 11)
+        parts += _glyphs(left + (96 if is_small else 106), y, count or 0, signs, draw)
     return link(rack_link(name), *parts, class_="room selected" if is_selected else "room")
+
+
+_NAME_LETTER, _BROKER_LETTER = 7.6, 6.2
+"""Pixels of a letter, on average: of a rack's name, and of the words beside it."""
+
+
+def _fitting(name: str, most: int) -> str:
+    """A rack's name in so many letters: its end is kept, which tells zones apart."""
+    shown = short_name(name)
+    if len(shown) <= most:
+        return shown
+    kept = max(2, most - 1)
+    return f"{shown[: kept - kept // 2]}…{shown[len(shown) - kept // 2 :]}"
 
 
 def _brokers(row: RackDocument) -> str:

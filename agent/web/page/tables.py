@@ -6,18 +6,23 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from agent.values.number_format import in_full
 from agent.web.page.environment import query, rendered
-from config.foreign_text import csv_text, json_text, listed
+from config.foreign_text import csv_text, json_text, listed, safe_text
 
 TableRow = Mapping[str, Any]
 """One row of a document, as ``-o json`` prints it."""
 PAGE_ROWS = 50
 MOST_ROWS = 200
-_LONGEST_FILTER = 256
+LONGEST_FILTER = 256
+_MOST_VALUE = 100
+_MOST_PAGE = 999_999_999
 
 
 class TableCell(NamedTuple):
@@ -47,8 +52,18 @@ class TableColumn(NamedTuple):
     """Whether the first click sorts the largest first."""
     is_sorted: bool = True
     """Whether rows can be sorted by it, where it has a value."""
-    is_shown: bool = True
-    """False for a column of the files alone."""
+    beside: Mapping[str, Callable[[TableRow], Any]] = MappingProxyType({})
+    """Further figures that its cell shows, such as a bound; each has a column of its own in CSV."""
+
+    @property
+    def fields(self) -> Mapping[str, Callable[[TableRow], Any]]:
+        """Its columns in CSV."""
+        return {} if self.value is None else {self.name: self.value, **self.beside}
+
+
+def fields_of(*names: str) -> Mapping[str, Callable[[TableRow], Any]]:
+    """These fields of a row, by their names."""
+    return {name: itemgetter(name) for name in names}
 
 
 class TableChoice(NamedTuple):
@@ -58,6 +73,8 @@ class TableChoice(NamedTuple):
     title: str
     values: Sequence[str]
     of: Callable[[TableRow], str]
+    is_of_rows: bool = False
+    """Whether the values are those of the rows, so that another one may have been there a look ago: it fits no row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,20 +146,82 @@ class TableShown:
     downloads: Sequence[TableLink]
     cleared: Markup | None
     """The address without the filter; None where nothing is filtered."""
+    beyond: int
+    """The page that was asked for, where there are not so many; else 0."""
+
+
+class QueryFault(NamedTuple):
+    """A field of the query that means nothing here, as a sentence, and what there is instead."""
+
+    sentence: str
+    remedy: str
+
+
+_FIELDS = ("sort", "page", "rows")
+
+
+def fields_of_query(source: TableSource) -> tuple[str, ...]:
+    """The fields of the query that are about this table."""
+    own = (*_FIELDS, *(("q",) if source.text is not None else ()), *(choice.name for choice in source.choices))
+    return tuple(f"{_prefix(source)}{name}" for name in own)
+
+
+def query_fault(source: TableSource, asked: Mapping[str, str]) -> QueryFault | None:
+    """The first field about this table whose value means nothing; None where all can be answered."""
+    prefix = _prefix(source)
+    sorts = [column.name for column in source.columns if column.value is not None and column.is_sorted]
+    by = asked.get(f"{prefix}sort", "")
+    if by and by.removeprefix("-") not in sorts:
+        columns = f"It can be sorted by {in_full(sorts)}, and with - before it the other way round."
+        return _fault(f"{prefix}sort", by, f"{source.title} cannot be sorted by that", columns)
+    for name, most in (("page", None), ("rows", MOST_ROWS)):
+        text = asked.get(f"{prefix}{name}", "")
+        if text and not _is_number(text, most):
+            bounds = "a number from 1 on" if most is None else f"a number from 1 to {most}"
+            return _fault(f"{prefix}{name}", text, f"it is {bounds}", f"Leave {prefix}{name} out, or ask for another.")
+    for choice in source.choices:
+        wanted = asked.get(f"{prefix}{choice.name}", "")
+        if wanted and wanted not in choice.values and not choice.is_of_rows:
+            return _fault(
+                f"{prefix}{choice.name}", wanted, "there is no such value", f"Its values: {in_full(choice.values)}."
+            )
+    if len(text := asked.get(f"{prefix}q", "")) > LONGEST_FILTER:
+        return QueryFault(
+            f"{prefix}q: it has {len(text):,} characters, and at most {LONGEST_FILTER} are searched for",
+            "Ask for less.",
+        )
+    return None
+
+
+def _fault(name: str, value: str, why: str, remedy: str) -> QueryFault:
+    return QueryFault(f"{name}={safe_text(value, _MOST_VALUE)}: {why}", remedy)
+
+
+def _is_number(text: str, most: int | None) -> bool:
+    """Whether it is a number from 1 on; one of very many digits is a page that there is not."""
+    return (
+        text.isascii()
+        and text.isdigit()
+        and int(text[:9]) >= 1
+        and (most is None or (len(text) < 9 and int(text) <= most))
+    )
+
+
+def _prefix(source: TableSource) -> str:
+    return f"{source.key}." if source.key else ""
 
 
 def shown(source: TableSource, asked: Mapping[str, str]) -> TableShown:
-    """The part of a table that the query asks for; a field of the query that makes no sense is left aside."""
-    prefix = f"{source.key}." if source.key else ""
+    """The part of a table that the query asks for, in which `query_fault` finds none."""
+    prefix = _prefix(source)
     rows, by, page, size = _cut(source, asked, prefix)
     pages = max(1, -(-len(rows) // size))
     part = rows[(page - 1) * size : page * size]
     text, own = _wanted(asked, f"{prefix}q"), _own_fields(source, prefix)
-    columns = [column for column in source.columns if column.is_shown]
     return TableShown(
         source=source,
-        heads=tuple(_head(column, by, asked, prefix) for column in columns),
-        rows=tuple(tuple(column.cell(row) for column in columns) for row in part),
+        heads=tuple(_head(column, by, asked, prefix) for column in source.columns),
+        rows=tuple(tuple(column.cell(row) for column in source.columns) for row in part),
         total=len(source.rows),
         found=len(rows),
         first=(page - 1) * size + 1 if part else 0,
@@ -157,13 +236,14 @@ def shown(source: TableSource, asked: Mapping[str, str]) -> TableShown:
             TableLink(words, _changed(asked, {"format": words.lower(), "table": source.key or None}))
             for words in ("CSV", "JSON")
         ),
-        cleared=_cleared(asked, own, source, prefix),
+        cleared=_cleared(asked, own, prefix),
+        beyond=wanted if (wanted := _within(asked.get(f"{prefix}page"), 1, _MOST_PAGE)) > pages else 0,
     )
 
 
 def page_rows(source: TableSource, asked: Mapping[str, str]) -> Sequence[TableRow]:
     """The rows of the page that the query asks for: those that a picture beside the table shows."""
-    rows, _, page, size = _cut(source, asked, f"{source.key}." if source.key else "")
+    rows, _, page, size = _cut(source, asked, _prefix(source))
     return rows[(page - 1) * size : page * size]
 
 
@@ -176,12 +256,12 @@ def _cut(source: TableSource, asked: Mapping[str, str], prefix: str) -> tuple[Se
 
 def as_csv(source: TableSource, asked: Mapping[str, str]) -> str:
     """All rows that the filter leaves, in their order: figures with all their digits, no formula, unknown as empty."""
-    columns = [column for column in source.columns if column.value is not None]
+    fields = {name: of for column in source.columns for name, of in column.fields.items()}
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\r\n")
-    writer.writerow([column.name for column in columns])
+    writer.writerow(fields)
     for row in chosen_rows(source, asked):
-        writer.writerow([_plain(column.value(row)) for column in columns if column.value is not None])
+        writer.writerow([_plain(of(row)) for of in fields.values()])
     return written.getvalue()
 
 
@@ -192,14 +272,13 @@ def as_json(source: TableSource, asked: Mapping[str, str]) -> str:
 
 def chosen_rows(source: TableSource, asked: Mapping[str, str]) -> Sequence[TableRow]:
     """All rows that the query's filter leaves, in its order."""
-    return _cut(source, asked, f"{source.key}." if source.key else "")[0]
+    return _cut(source, asked, _prefix(source))[0]
 
 
 def _filtered(source: TableSource, asked: Mapping[str, str], prefix: str) -> Sequence[TableRow]:
     rows: Iterable[TableRow] = source.rows
     for choice in source.choices:
-        wanted = asked.get(f"{prefix}{choice.name}")
-        if wanted in choice.values:
+        if wanted := asked.get(f"{prefix}{choice.name}"):
             rows = [row for row in rows if choice.of(row) == wanted]
     words = _wanted(asked, f"{prefix}q").casefold().split()
     if not words or source.text is None:
@@ -236,7 +315,8 @@ def _head(column: TableColumn, by: str, asked: Mapping[str, str], prefix: str) -
 def _choice(choice: TableChoice, asked: Mapping[str, str], prefix: str) -> ChoiceShown:
     field = f"{prefix}{choice.name}"
     wanted = asked.get(field, "")
-    return ChoiceShown(field, choice.title, choice.values, wanted if wanted in choice.values else "")
+    gone = (wanted,) if wanted and wanted not in choice.values else ()
+    return ChoiceShown(field, choice.title, (*choice.values, *gone), wanted)
 
 
 def _own_fields(source: TableSource, prefix: str) -> frozenset[str]:
@@ -244,9 +324,8 @@ def _own_fields(source: TableSource, prefix: str) -> frozenset[str]:
     return frozenset((f"{prefix}q", f"{prefix}page", *(f"{prefix}{choice.name}" for choice in source.choices)))
 
 
-def _cleared(asked: Mapping[str, str], own: frozenset[str], source: TableSource, prefix: str) -> Markup | None:
-    chosen = any(asked.get(f"{prefix}{choice.name}") in choice.values for choice in source.choices)
-    if not chosen and not _wanted(asked, f"{prefix}q"):
+def _cleared(asked: Mapping[str, str], own: frozenset[str], prefix: str) -> Markup | None:
+    if not any(_wanted(asked, name) for name in own - {f"{prefix}page"}):
         return None
     return _changed(asked, dict.fromkeys(own))
 
@@ -257,14 +336,12 @@ def _changed(asked: Mapping[str, str], changes: Mapping[str, object]) -> Markup:
 
 
 def _wanted(asked: Mapping[str, str], field: str) -> str:
-    return asked.get(field, "")[:_LONGEST_FILTER].strip()
+    return asked.get(field, "").strip()
 
 
 def _within(text: str | None, otherwise: int, most: int) -> int:
     """A number of the query between 1 and ``most``."""
-    if text is None or not text.isascii() or not text.isdigit():
-        return min(otherwise, most)
-    return max(1, min(int(text[:9]), most))
+    return min(int(text[:9]) if text and _is_number(text, None) else otherwise, most)
 
 
 def _plain(value: Any) -> str:

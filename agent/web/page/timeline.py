@@ -12,8 +12,7 @@ from agent.documents.journal import history_rows
 from agent.money.traffic import bytes_words
 from agent.values.number_format import counted, lasted
 from agent.web.cycle_history import CycleSummary, HistoryEvent, HistoryKind
-from agent.web.page.environment import address, percent, rendered
-from agent.web.page.links import subject_link, subject_words
+from agent.web.page.environment import address, percent, rendered, subject_link, subject_words
 from agent.web.page.page_documents import ActingRecords
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.svg_timeline import DESK, PHONE, TimelineMark, TimelinePoint, legend, timeline
@@ -185,7 +184,8 @@ def lead(past: Sequence[CycleSummary], events: Sequence[Any], span: TimelineSpan
         parts.append("No group reads anything" if past and _reads_nothing(past[-1]) else _UNKNOWN_READS)
     more = sum(one.more_events for one in past)
     seen = counted(len(events) + more, "event") if events else "no event was seen"
-    parts.append(f"{seen} in {counted(span.hours, 'hour')}" + (f", of which {more:,} are not kept" if more else ""))
+    left_out = f", of which {more:,} {'is' if more == 1 else 'are'} not kept" if more else ""
+    parts.append(f"{seen} in {counted(span.hours, 'hour')}{left_out}")
     if started_ms > span.from_ms:
         parts.append(f"what was before this agent's start {lasted(span.until_ms - started_ms)} ago is unknown")
     return "; ".join(parts) + "."
@@ -255,7 +255,7 @@ def event_table(rows: Sequence[TableRow]) -> TableSource:
         ),
         sort="-at_ms",
         text=lambda row: f"{row['kind']} {row['subject']} {row['sentence']}",
-        choices=(TableChoice("kind", "What", _kinds(rows), lambda row: row["kind"]),),
+        choices=(TableChoice("kind", "What", _kinds(rows), lambda row: row["kind"], is_of_rows=True),),
         empty="Nothing happened in this time, as far as this agent saw.",
         page_rows=25,
         stacks=True,
@@ -290,4 +290,4 @@ def _number(value: int | None) -> TableCell:
     return TableCell(None if value is None else f"{value:,}")
 
 
-VIEWS = (PageView("/timeline", timeline_view, needs_look=False),)
+VIEWS = (PageView("/timeline", timeline_view, needs_look=False, fields={"hours": [str(one) for one in HOURS]}),)

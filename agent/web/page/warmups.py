@@ -15,12 +15,11 @@ from agent.values.journal import JournalState
 from agent.values.number_format import counted, lasted, records
 from agent.values.proposal import ProposalReason
 from agent.values.snapshot import RackState, Range, StreamsGroup, StreamsProcess, TaskCopy, TaskRole
-from agent.web.page.environment import utc_words
-from agent.web.page.links import group_link, rack_link
+from agent.web.page.environment import group_link, rack_link, utc_words
 from agent.web.page.look_documents import DocumentMaker
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.svg_warmups import warmup_bars
-from agent.web.page.tables import TableCell, TableColumn, TableRow, TableSource, page_rows
+from agent.web.page.tables import TableCell, TableColumn, TableRow, TableSource, fields_of, page_rows
 
 if TYPE_CHECKING:
     from agent.simulate.evaluation import StageEvaluation
@@ -104,7 +103,8 @@ def _row(copy: TaskCopy, group: StreamsGroup, look: StageEvaluation) -> dict[str
         "lag_age_ms": copy.lag_age_ms,
     }
     lag = "its lag is unknown" if copy.lag is None else f"its lag is {records(copy.lag)}"
-    sentence = f"task {copy.task} of {group.id} on {row['client']}: {lag}, of which {threshold:,} are acceptable"
+    accepted = f"{threshold:,} {'is' if threshold == 1 else 'are'} acceptable"
+    sentence = f"task {copy.task} of {group.id} on {row['client']}: {lag}, of which {accepted}"
     return {**row, "outlook": outlook(copy), "sentence": f"{sentence}; {outlook(copy)}"}
 
 
@@ -206,6 +206,13 @@ def _likely_of(name: str) -> Any:
     return lambda row: None if row[name] is None else row[name]["likely"]
 
 
+def _bounds_of(name: str) -> dict[str, Any]:
+    def bound(which: str) -> Any:
+        return lambda row: None if row[name] is None else row[name][which]
+
+    return {f"{name}_{which}": bound(which) for which in ("low", "high")}
+
+
 def _warmups_table(rows: Sequence[Any]) -> TableSource:
     def outlook_cell(row: TableRow) -> TableCell:
         tone = {True: "good", False: "bad" if "never" in row["outlook"] else "", None: "quiet"}[row["caught_up"]]
@@ -233,6 +240,7 @@ def _warmups_table(rows: Sequence[Any]) -> TableSource:
                 is_number=True,
                 falls=True,
                 hint="records behind",
+                beside=_bounds_of("lag_records"),
             ),
             TableColumn(
                 "acceptable_recovery_lag",
@@ -249,8 +257,15 @@ def _warmups_table(rows: Sequence[Any]) -> TableSource:
                 _likely_of("rate_records_per_s"),
                 is_number=True,
                 hint="records restored minus records appended; below zero it falls behind",
+                beside=_bounds_of("rate_records_per_s"),
             ),
-            TableColumn("eta_s", "Caught up", outlook_cell, _likely_of("eta_s")),
+            TableColumn(
+                "eta_s",
+                "Caught up",
+                outlook_cell,
+                _likely_of("eta_s"),
+                beside={**_bounds_of("eta_s"), **fields_of("caught_up", "outlook")},
+            ),
             TableColumn(
                 "source",
                 "Known from",
@@ -260,6 +275,7 @@ def _warmups_table(rows: Sequence[Any]) -> TableSource:
                     hint="" if row["lag_age_ms"] is None else f"read {lasted(row['lag_age_ms'])} before the look",
                 ),
                 _of("source"),
+                beside=fields_of("lag_age_ms"),
             ),
         ),
         text=lambda row: f"{row['group']} {row['task']} {row['client']} {row['rack'] or ''}",
@@ -283,6 +299,7 @@ def _applications_table(rows: Sequence[Any]) -> TableSource:
                 lambda row: TableCell(f"{row['caught_up']:,} of {row['warmups']:,}"),
                 _of("caught_up"),
                 is_number=True,
+                beside=fields_of("warmups"),
             ),
             TableColumn("next_in_ms", "Its next probing rebalance", _next, _of("next_in_ms")),
             TableColumn(
@@ -294,8 +311,11 @@ def _applications_table(rows: Sequence[Any]) -> TableSource:
                 ),
                 _of("probing_rebalance_interval_ms"),
                 is_number=True,
+                beside=fields_of("settings_known"),
             ),
-            TableColumn("rounds", "Rounds so far", _rounds_cell, _of("rounds"), is_number=True),
+            TableColumn(
+                "rounds", "Rounds so far", _rounds_cell, _of("rounds"), is_number=True, beside=fields_of("promoted")
+            ),
             TableColumn(
                 "saved_at_most_ms",
                 "Time saved",

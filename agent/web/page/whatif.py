@@ -14,10 +14,9 @@ from agent.plan.new_partitions import did_you_mean
 from agent.simulate.change_texts import QUESTIONS, ChangeQuestion, changes_of
 from agent.values.number_format import counted, sized
 from agent.values.snapshot import OtherGroup, StreamsGroup
-from agent.web.page.environment import rendered
-from agent.web.page.links import group_link, subject_link, subject_words
+from agent.web.page.environment import group_link, rendered, subject_link, subject_words
 from agent.web.page.page_request import PageRequest, PageView
-from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, severity_cell
+from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableRow, TableSource, fields_of, severity_cell
 from agent.web.what_if_answers import MOST_CHANGES, WhatIfAnswer
 from config.foreign_text import safe_text
 
@@ -28,6 +27,8 @@ _TITLES = {
 _LONGEST = 500
 _OF_PAGE = ("format", "table", "view", "told")
 """Fields of the query that any page may have."""
+_TABLES = ("groups", "findings", "proposals", "copies", "racks")
+"""Keys of the answer's tables, which have fields of their own: ``groups.sort``."""
 _SUGGESTED = 200
 """Groups, topics and brokers that the form suggests."""
 
@@ -76,8 +77,8 @@ def texts_of(asked: PageRequest) -> dict[str, tuple[str, ...]]:
 def _unknown_question(asked: PageRequest) -> WhatIfAnswer | None:
     """The refusal of a field that is no kind of change: an answer without it would be one to another question."""
     known = [one.name for one in QUESTIONS]
-    # A field with a dot belongs to one of the tables below the answer.
-    unknown = [name for name in asked.request.query_params if name not in (*known, *_OF_PAGE) and "." not in name]
+    own = (*known, *_OF_PAGE)
+    unknown = [one for one in asked.request.query_params if one not in own and one.partition(".")[0] not in _TABLES]
     if not unknown:
         return None
     near = did_you_mean(unknown[0][:_LONGEST], known)
@@ -183,6 +184,10 @@ def group_table(rows: Sequence[TableRow]) -> TableSource:
             lambda row: outcome(row, name),
             lambda row: None if row[name] is None else row[name]["crossing"],
             falls=True,
+            beside={
+                **{f"{name}_{field}": _figure(name, field) for field in _COSTS},
+                **(fields_of("plugin_gain") if name == "plugin" else {}),
+            },
         )
 
     return TableSource(
@@ -194,9 +199,6 @@ def group_table(rows: Sequence[TableRow]) -> TableSource:
             TableColumn("group", "Group", lambda row: TableCell(row["group"], group_link(row["group"]), tone="name"),
                         lambda row: row["group"]),
             *(column(name) for name in names),
-            *(_in_file(name, field) for name in COLUMNS for field in _COSTS),
-            TableColumn("plugin_gain", "plugin_gain", lambda row: TableCell(row["plugin_gain"]),
-                        lambda row: row["plugin_gain"], is_shown=False),
             TableColumn("waiting", "Waits", _waiting, lambda row: row["waiting"], is_number=True,
                         hint="partitions without a reader until the group has rebalanced"),
             TableColumn("note", "Note", lambda row: TableCell(row["note"], tone="wide"), lambda row: row["note"]),
@@ -211,19 +213,9 @@ def group_table(rows: Sequence[TableRow]) -> TableSource:
 _COSTS = ("reads", "unknown", "crossing_bytes_per_s", "usd_per_day", "moved", "standbys", "standbys_sharing_a_rack")
 
 
-def _in_file(column: str, field: str) -> TableColumn:
-    """One figure of an assignment, in a field of its own."""
-    return TableColumn(
-        f"{column}_{field}",
-        field,
-        lambda row: TableCell(str(_field(row[column], field))),
-        lambda row: _field(row[column], field),
-        is_shown=False,
-    )
-
-
-def _field(of: Mapping[str, Any] | None, name: str) -> Any:
-    return None if of is None else of[name]
+def _figure(column: str, field: str) -> Any:
+    """One figure of an assignment."""
+    return lambda row: None if row[column] is None else row[column][field]
 
 
 def _waiting(row: TableRow) -> TableCell:
@@ -348,4 +340,4 @@ def rack_table(rows: Sequence[TableRow]) -> TableSource:
     )
 
 
-VIEWS = (PageView("/whatif", whatif_view),)
+VIEWS = (PageView("/whatif", whatif_view, at_times=_TABLES, has_questions=True),)

@@ -128,7 +128,7 @@ def test_a_problem_is_a_page_with_its_status_and_escaped() -> None:
         ("?sort=name", ["<script>alert(1)</script>", "=HYPERLINK(1)", "a\\u202eb", "billing", "orders"]),
         ("?sort=bytes", ["<script>alert(1)</script>", "a\\u202eb", "billing", "orders", "=HYPERLINK(1)"]),
         ("?sort=-bytes", ["orders", "billing", "a\\u202eb", "<script>alert(1)</script>", "=HYPERLINK(1)"]),
-        ("?sort=nonsense&page=-1&rows=x", [row["name"].replace("\u202e", "\\u202e") for row in ROWS]),
+        ("?sort=&page=&rows=&kind=&view=&told=", [row["name"].replace("\u202e", "\\u202e") for row in ROWS]),
         ("?q=ORD", ["orders"]),
         ("?kind=group&sort=name", ["<script>alert(1)</script>", "a\\u202eb", "billing"]),
         ("?rows=2&page=2", ["billing", "<script>alert(1)</script>"]),
@@ -137,6 +137,50 @@ def test_a_problem_is_a_page_with_its_status_and_escaped() -> None:
 )
 def test_a_table_is_sorted_filtered_and_paged_by_its_address(query: str, expected: list[str]) -> None:
     assert names(page_client(healthy(), views=VIEWS).get(f"/things{query}").text) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "sentence", "remedy"),
+    [
+        ("sort=nonsense", "sort=nonsense: Things cannot be sorted by that.", "It can be sorted by name and bytes"),
+        ("sort=--bytes", "sort=--bytes: Things cannot be sorted by that.", "the other way round"),
+        ("page=-1", "page=-1: it is a number from 1 on.", "Leave page out"),
+        ("page=0", "page=0: it is a number from 1 on.", "Leave page out"),
+        ("page=\u0662", "page=\u0662: it is a number from 1 on.", "Leave page out"),
+        ("rows=x", "rows=x: it is a number from 1 to 200.", "Leave rows out"),
+        ("rows=201", "rows=201: it is a number from 1 to 200.", "Leave rows out"),
+        ("kind=nope", "kind=nope: there is no such value.", "Its values: topic and group."),
+        ("q=" + "a" * 257, "q: it has 257 characters, and at most 256 are searched for.", "Ask for less."),
+        ("view=tabel", "view=tabel: there is no such value.", "Its values: table."),
+        ("format=xml", "format=xml: there is no such value. Its values: csv and json.", ""),
+        ("format=csv&sort=nonsense", "sort=nonsense: Things cannot be sorted by that. It can be sorted by", ""),
+        ("table=x", "table: it names the table of a file, and format is missing.", "Add format=csv or json."),
+        (
+            "srot=name",
+            "srot: this page has no such field.",
+            "Did you mean sort? It has format, kind, page, q, rows, sort,",
+        ),
+        ("things.sort=name", "things.sort: this page has no such field.", "It has format,"),
+        ("page=1&page=2", "page: it has one value, and 2 are asked for.", "Keep one page."),
+        ("<b>%1b=1", "<b>\\x1b: this page has no such field.", "It has format,"),
+    ],
+)
+def test_a_field_that_means_nothing_is_refused_in_one_sentence(query: str, sentence: str, remedy: str) -> None:
+    answer = page_client(healthy(), views=VIEWS).get(f"/things?{query}")
+    assert answer.status_code == 400
+    if "format=" in query:
+        assert answer.headers["content-type"].startswith("text/plain")
+        assert answer.text.startswith(sentence)
+        return
+    said = words(read(answer.text).find(".//main"))
+    assert sentence in said
+    assert remedy in said
+
+
+def test_a_page_beyond_the_last_is_the_last_one_and_says_so() -> None:
+    answer = page_client(healthy(), views=VIEWS).get("/things?rows=2&page=99")
+    assert "There is no page 99 of it; this is the last one." in words(read(answer.text).find(".//main"))
+    assert "There is no page" not in page_client(healthy(), views=VIEWS).get("/things?rows=2&page=3").text
 
 
 def test_an_unknown_figure_reads_unknown_and_a_filter_without_hits_says_so() -> None:
@@ -220,6 +264,9 @@ def test_the_theme_is_kept_in_a_cookie_and_leads_back_to_this_server_alone() -> 
     ):
         assert client.get("/theme", params={"set": "light", "back": back}).headers["location"] == "/"
     assert 'data-theme="' not in client.get("/things", headers={"cookie": "rackwise_theme=x"}).text
+    assert "set-cookie" in client.get("/theme?set=auto").headers
+    for query in ("set=blue", "back=/"):
+        assert client.get(f"/theme?{query}").status_code == 400
 
 
 def test_shares_and_missing_values_are_written_with_care() -> None:

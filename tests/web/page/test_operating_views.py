@@ -133,7 +133,7 @@ def test_moves_show_progress_by_partition_and_broker_with_rate_and_time_left() -
     assert table is not None
     assert "5 1 172 MB 400 MB 4.1 MB/s 56 s" in words(table)
     rows = client("acting").get("/moves?format=csv&table=throttles").text.splitlines()
-    assert rows[1] == "broker/3,leader.replication.throttled.rate,50000000,p-111111111111"
+    assert rows[1] == "broker/3,leader.replication.throttled.rate,50000000,,p-111111111111"
     plan = main(page("acting", "/moves/plan?id=p-111111111111"))
     assert "moves, 43 %" in plan
     assert "moved as planned" in plan

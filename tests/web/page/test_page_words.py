@@ -13,8 +13,7 @@ from agent.values.journal import JournalState
 from agent.values.limits import Limits, PriceLimits
 from agent.values.proposal import PredictedEffect, ProposalKind
 from agent.values.verdict import Hold, HoldReason
-from agent.web.page.environment import short_client
-from agent.web.page.links import subject_words
+from agent.web.page.environment import short_client, subject_words
 from agent.web.page.overview import FirstStep, first_steps, rank
 from agent.web.page.proposal_standing import standing_of
 from agent.web.page.proposals import known_savings

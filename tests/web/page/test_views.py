@@ -11,17 +11,14 @@ from functools import cache
 import pytest
 from lxml.etree import _Element as HtmlElement
 
-from agent.documents.cluster import RackDocument
-from agent.documents.views import racks
-from agent.values.finding import FindingReason
+from agent.values.finding import FindingReason, SubjectId
+from agent.values.limits import Limits
 from agent.web.page.environment import environment
 from agent.web.page.findings import _sentence
-from agent.web.page.flows import RackFlow, RackFlows
-from agent.web.page.page_documents import FindingRemedy, remedies
+from agent.web.page.page_documents import FindingRemedies
 from agent.web.page.routes import VIEWS
-from agent.web.page.svg_rack_map import MOST_FLOWS, rack_map
 from config.foreign_text import is_unsafe
-from tests.builders import an_observation, consumer, reader
+from tests.builders import an_observation, consumer, instance, reader, with_group
 from tests.foreign_texts import POISONS
 from tests.web.page.answers import page_client, read, words
 from tests.web.page.worlds import WORLDS, many, watched
@@ -195,46 +192,6 @@ def test_rates_of_evidence_are_rounded_as_elsewhere() -> None:
     assert "<dd>0.123457</dd>" in shown
 
 
-def test_the_rack_map_draws_flows_to_scale_and_leads_to_losses() -> None:
-    picture = page("sick", "/racks").find(".//svg[@class='drawing rack-map']")
-    assert len(picture.findall(".//a[@class='room']")) == 3
-    flows = [one for one in picture.iter("polygon") if "band" in (one.get("class") or "")]
-    titles = [words(one) for one in flows]
-    assert "eu-1a to eu-1b, replicate: 7.6 MB/s, $13.13 a day" in titles
-    assert any("move: 1 replica, rate unknown" in title for title in titles)
-    assert all("is-unknown" in one.get("class") for one, title in zip(flows, titles, strict=True) if "unknown" in title)
-    lost = page("sick", "/racks?rack=eu-1b")
-    assert "2 partitions without a leader" in words(lost.find(".//section[@id='loss']"))
-    names = [words(one.findall("td")[1]) for one in lost.findall(".//div[@id='table-loss']//tbody/tr")]
-    assert names == ["clicks-1", "payments-1", "shop-app 0_3"]
-    assert "no such rack" in words(read(page_client(WORLDS["sick"]()).get("/racks?rack=zz").text))
-
-
-def test_a_quiet_pair_of_racks_is_hatched_where_something_is_unknown() -> None:
-    unknown = page("unknown", "/racks")
-    assert unknown.find(".//svg[@class='drawing rack-map']") is None
-    assert "No rack is known" in words(unknown)
-    healthy = page("healthy", "/racks").find(".//svg[@class='drawing rack-map']")
-    assert not [one for one in healthy.iter("polygon") if "is-unknown" in (one.get("class") or "")]
-
-
-def test_a_pair_whose_flows_are_too_small_to_be_drawn_is_not_called_quiet() -> None:
-    flows = tuple(RackFlow(a, b, "consume", 1e6, None) for a in "abcdefgh" for b in "abcdefgh" if a != b)
-    rows = [rack_row(name) for name in "abcdefgh"]
-    picture = str(rack_map(rows, RackFlows(flows, (), is_measured=True)))
-    assert picture.count("<polygon") == MOST_FLOWS < len(flows)
-    assert "nothing crosses" not in picture
-    some = RackFlows(flows[:1], (), is_measured=True)
-    assert str(rack_map(rows, some)).count("nothing crosses") == 27
-    assert "nothing crosses" not in str(rack_map(rows, some._replace(is_measured=False)))
-    assert rack_map([rack_row(f"r{number}") for number in range(13)], some) is None
-
-
-def rack_row(name: str) -> RackDocument:
-    row = next(row for row in racks(WORLDS["healthy"]()) if row["rack"] == "eu-1a")
-    return {**row, "rack": name}
-
-
 def test_a_group_shows_three_columns_and_why_it_is_not_triggered() -> None:
     billing = page("sick", "/groups/group?id=billing")
     columns = billing.findall(".//div[@class='three']/div")
@@ -280,6 +237,31 @@ def test_a_streams_application_tells_warm_ups_from_standbys() -> None:
     assert len([one for one in now.iter("span") if "tile warmup" in (one.get("class") or "")]) == 4
 
 
+@pytest.mark.parametrize(
+    ("settings", "own", "standbys"),
+    [
+        ({"num_standby_replicas": 1}, "", 4),
+        (None, "Standbys are not computed: num.standby.replicas is unknown, and Kafka's default of 0 is assumed.", 0),
+    ],
+    ids=["by the settings", "unknown"],
+)
+def test_a_column_without_standbys_says_why(settings: dict[str, int] | None, own: str, standbys: int) -> None:
+    answers = an_observation(a=(1,), b=(2,)).topic("shop", (1,), (2,), (1,), (2,))
+    answers.topic("app-store-changelog", *[(1, 2), (2, 1)] * 2, cleanup_policy="compact")
+    sides = {"0_0": "shop-0", "0_1": "shop-1"}, {"0_2": "shop-2", "0_3": "shop-3"}
+    answers.streams("app", instance(1, "a", *sides), instance(2, "b", *sides[::-1]))
+    limits = Limits() if settings is None else with_group("app", **settings)
+    document = read(page_client(watched(answers, limits)).get("/groups/group?id=app").text)
+    now, predicted, optimum = document.findall(".//div[@class='three']/div")
+    shown = [len([one for one in column.iter("span") if one.get("class", "").startswith("tile standby")])
+             for column in (now, predicted, optimum)]  # fmt: skip
+    assert shown == [4, standbys, 0]
+    notes = [
+        [words(one) for one in column.findall("p") if one.get("class") == "note"] for column in (predicted, optimum)
+    ]
+    assert notes == [[own] if own else [], ["Standbys are not computed: the optimum is of active tasks alone."]]
+
+
 def test_warm_ups_have_lag_threshold_range_source_and_the_next_probe() -> None:
     document = page("sick", "/warmups")
     rows = {words(one.findall("td")[1]): words(one) for one in document.findall(".//div[@id='table-main']//tbody/tr")}
@@ -321,7 +303,30 @@ def test_a_cause_that_another_finding_has_a_line_for_has_that_line() -> None:
     look = watched(answers)
     (off,) = [one for one in look.detection.findings if one.reason is FindingReason.RACK_AWARENESS_OFF]
     assert "no member sends a rack" in off.sentence
-    assert remedies(look, [off])[off.id].lines == ("client.rack=<a|b|c>",)
+    assert FindingRemedies(look).of(off).lines == ("client.rack=<a|b|c>",)
+
+
+def test_an_assignor_is_no_mend_where_no_assignment_can_be_local() -> None:
+    """Members in racks without brokers need another rack first; where replicas are elsewhere no line helps."""
+    topics = an_observation(a=(1,), b=(2,), c=(3,), d=(4,)).topic("orders", (1, 2), (2, 3), (3, 1))
+    topics.kip848("away", consumer("m1", "zone-x", "orders-1"), consumer("m2", "zone-y", "orders-0 orders-2"))
+    topics.kip848("both", consumer("m1", "zone-x", "orders-1"), consumer("m2", None, "orders-0 orders-2"))
+    topics.kip848("beside", consumer("m1", "d", "orders-1"), consumer("m2", "d", "orders-0 orders-2"))
+    topics.kip848("partly", consumer("m1", "zone-x", "orders-1"), consumer("m2", "a", "orders-0 orders-2"))
+    topics.group("blind", reader("m", "zone-x", "orders-0 orders-1 orders-2"), assignor="roundrobin")
+    look = watched(topics)
+    kinds = (FindingReason.GROUP_KIND_IGNORES_RACKS, FindingReason.RACK_AWARENESS_OFF)
+    of = FindingRemedies(look).of
+    choice = "client.rack=<a|b|c|d>"
+    assert {one.subject.name: of(one).lines for one in look.detection.findings if one.reason in kinds} == {
+        "away": (choice,),
+        "both": (choice,),
+        "beside": (),
+        "partly": ("group.protocol=classic",),
+        "blind": (choice,),
+    }
+    (beside,) = [one for one in look.detection.findings if one.subject.name == "beside" and one.reason in kinds]
+    assert "replicas and leaders near the members" in of(beside).words
 
 
 @pytest.mark.parametrize(
@@ -332,8 +337,11 @@ def test_a_cause_that_another_finding_has_a_line_for_has_that_line() -> None:
     ],
 )
 def test_a_held_finding_waits_for_brokers_alone(kind: str, waits: str) -> None:
-    template = environment().get_template("remedy.html")
-    assert waits in template.render(remedy=FindingRemedy((), ()), links=[], held=True, kind=kind)
+    look = WORLDS["sick"]()
+    held = replace(look.detection.findings[0], subject=SubjectId(kind, "1"), held=True)
+    remedy = FindingRemedies(look).of(held)
+    assert remedy.waits == waits
+    assert waits in environment().get_template("remedy.html").render(remedy=remedy, links=[])
 
 
 def test_rules_of_a_group_have_names_in_words_and_no_fault_where_there_is_none() -> None:
