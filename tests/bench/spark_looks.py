@@ -74,7 +74,8 @@ def on_workers(file: Path, number: int) -> float:
     with tempfile.TemporaryDirectory() as folder, StandaloneCluster(Path(folder), number) as cluster:
         conf = {
             "spark.jars": ",".join(map(str, spark_jars())), "spark.cores.max": str(number), "spark.executor.cores": "1",
-            "spark.executor.memory": "2g", "spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false",
+            "spark.executor.memory": "2g", "spark.sql.shuffle.partitions": "2",
+            "spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false",
             "spark.driver.host": HEAD, "spark.driver.bindAddress": HEAD, "spark.driver.memory": "1g",
         }  # fmt: skip
         os.environ["PYSPARK_PYTHON"] = sys.executable
