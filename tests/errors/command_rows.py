@@ -141,6 +141,6 @@ def _names_a_file(hint: Any) -> bool:
     said = (getattr(one, "metavar", None) or "" for one in getattr(hint, "__metadata__", ()))
     return (
         hint is Path
-        or any(re.fullmatch(r"(FILE|DIR)(\|FORM)?", words) for words in said)
+        or any(re.fullmatch(r"(FILE|DIR)(\|FORMAT)?", words) for words in said)
         or any(map(_names_a_file, getattr(hint, "__args__", ())))
     )
