@@ -138,7 +138,6 @@ TITLES = {
     "drift.csv": "Rack drift",
     OUTCOMES: "Predicted and measured",
     "errors.csv": "Prediction errors",
-    SUMMARY: "Summary",
 }
 
 
