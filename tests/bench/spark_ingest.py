@@ -82,7 +82,7 @@ def _run(cluster: EmbeddedCluster, tables: TableStore, root: Path, events: int) 
 
     def on_line(line: str) -> None:
         if line.startswith("telemetry: batch"):
-            marks.append((time.monotonic(), _cpu_s()))
+            marks.append((time.monotonic(), cpu_s()))
         _say(line)
 
     with _Memory() as memory:
@@ -108,7 +108,8 @@ def _words(process: psutil.Process) -> list[str]:
         return []
 
 
-def _cpu_s() -> float:
+def cpu_s() -> float:
+    """CPU seconds so far of this process and its children that run."""
     return sum(sum(one.cpu_times()[:2]) for one in _family() if one.is_running())
 
 

@@ -258,7 +258,7 @@ def test_a_package_that_is_not_the_installed_one_has_no_licence_by_guess(lock: s
         bill_of_materials("rackwise", VERSION, "Apache-2.0", lock, EPOCH)
 
 
-@pytest.mark.parametrize("line", ["rich", "rich>=1", "-e .", "--index-url x"])
+@pytest.mark.parametrize("line", ["rich", "rich>=1", "-e .", "--find-links x"])
 def test_a_lock_file_with_a_line_that_locks_nothing_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match="no locked package"):
         locked_packages(line)

@@ -172,7 +172,7 @@ def test_a_planning_that_could_not_see_ends_nothing() -> None:
 def test_the_monitor_fills_the_rows_also_with_looks_that_failed() -> None:
     monitor = LoopMonitor(AT)
     cycle = cycle_of(cluster().at())
-    monitor.succeeded(cycle, RecordingResult(full=False, counts=RecordCounts(0, 0, 0), waiting=0, problems=()), AT)
+    monitor.succeeded(cycle, RecordingResult(recorded=False, counts=RecordCounts(0, 0, 0), waiting=0, problems=()), AT)
     assert [one.reads for one in monitor.state.past] == [2]
     monitor.failed(CycleFailure(2, "no broker answered", cycle.snapshot.taken_ms + 2 * ROW_MS), AT)
     assert [one.reads for one in monitor.state.past] == [2, None]

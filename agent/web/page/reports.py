@@ -124,6 +124,10 @@ QUANTITIES = (
     MeasuredQuantity("moves", "Moves", "moves_predicted", "moves_measured", "count"),
 )  # fmt: skip
 TITLES = {
+    "avoidable.csv": "Avoidable cost",
+    "owners.csv": "Cost by owner",
+    "findings.csv": "Findings behind it",
+    "bill.csv": "Reconciliation with the cloud's bill",
     "standing.csv": "Proposals worth doing",
     "cost.csv": "Cost per day by group",
     "ledger.csv": "Ledger by path and pair of racks",
@@ -134,7 +138,6 @@ TITLES = {
     "drift.csv": "Rack drift",
     OUTCOMES: "Predicted and measured",
     "errors.csv": "Prediction errors",
-    SUMMARY: "Summary",
 }
 
 
