@@ -11,13 +11,14 @@ COPY requirements-notify.lock /build/
 RUN python -m venv /opt/rackwise \
  && /opt/rackwise/bin/pip install --require-hashes -r /build/requirements-notify.lock
 
-# The plug-in for brokers, which `rackwise plugin jar` writes out.
+# The plug-in for brokers, which `rackwise plugin jar` writes out, and the pipeline's log of tables in S3.
 FROM python:${PYTHON} AS jar
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends openjdk-17-jdk-headless maven \
  && rm -rf /var/lib/apt/lists/*
 COPY jvm /build/jvm
-RUN mvn -B -q -f /build/jvm/pom.xml package -Dmaven.test.skip=true
+RUN mvn -B -q -f /build/jvm/pom.xml package -Dmaven.test.skip=true \
+ && mvn -B -q -f /build/jvm/tables/pom.xml package
 
 # The wheel is built with the locked build tools and never gets them into the image.
 FROM python:${PYTHON} AS wheel
@@ -32,6 +33,7 @@ COPY config config
 COPY pipeline pipeline
 COPY testbed testbed
 COPY --from=jar /build/jvm/target/rackwise-kafka.jar agent/cli/jars/
+COPY --from=jar /build/jvm/tables/target/rackwise-tables.jar pipeline/jars/
 RUN pip wheel --no-deps --no-build-isolation --wheel-dir /dist .
 
 FROM dependencies AS installed
@@ -56,7 +58,7 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
 ENTRYPOINT ["rackwise"]
 CMD ["run"]
 
-# Spark on this one machine, with its connectors; `docker run IMAGE report --out ...` and so on.
+# Spark on this one machine, with its connectors, those of object stores among them; `docker run IMAGE report --out ...` and so on.
 FROM agent AS pipeline
 USER 0:0
 COPY requirements-spark.lock /build/
@@ -66,7 +68,7 @@ RUN apt-get update \
  && /opt/rackwise/bin/pip install --require-hashes -r /build/requirements-spark.lock \
  && install -d -o 10001 -g 10001 /var/lib/rackwise
 ENV RACKWISE_CACHE=/opt/rackwise-cache
-RUN python -c "from pipeline.maven import spark_jars; spark_jars(print)" \
+RUN python -c "from pipeline.maven import spark_jars; spark_jars(print, ('s3a', 'gs', 'abfs'))" \
  && rm -rf ~/.m2
 USER 10001:10001
 HEALTHCHECK NONE

@@ -4,7 +4,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO_SECONDS ?= 180
-JAR := rackwise-kafka.jar
 # Tests start hundreds of processes: without its byte code each of them compiles the same modules for a second.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -49,10 +48,15 @@ deploy-tools: venv ## helm, kubeconform and kustomize for the tests of packages,
 	@nice -n 5 $(BIN)/python -m tests.deploy.tooling
 
 .PHONY: jar
-jar: ## the plug-in for brokers, where `rackwise plugin jar` and the wheel take it from (KAFKA=kafka-4.4: against that version)
+jar: ## the plug-in for brokers and the log of tables in S3, where the wheel takes them from (KAFKA=kafka-4.4: against that version)
 	@mvn -B -q -f jvm/pom.xml $(if $(KAFKA),-P$(KAFKA)) package -Dmaven.test.skip=true
-	@mkdir -p agent/cli/jars && cp jvm/target/$(JAR) agent/cli/jars/.$(JAR) && mv agent/cli/jars/.$(JAR) agent/cli/jars/$(JAR)
-	@ls agent/cli/jars/$(JAR)
+	@mvn -B -q -f jvm/tables/pom.xml package
+	$(call whole,jvm/target,agent/cli/jars,rackwise-kafka.jar)
+	$(call whole,jvm/tables/target,pipeline/jars,rackwise-tables.jar)
+
+define whole
+	@mkdir -p $(2) && cp $(1)/$(3) $(2)/.$(3) && mv $(2)/.$(3) $(2)/$(3) && ls $(2)/$(3)
+endef
 
 .PHONY: java
 java: ## the jar and its tests: golden groups, every assignment of tiny ones (KAFKA as for jar)
@@ -206,4 +210,4 @@ dist: venv ## the files of a release, of the last commit, in dist/: wheel, sdist
 
 .PHONY: clean
 clean: ## remove what was built here
-	rm -rf $(VENV) build dist agent/cli/jars mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist agent/cli/jars pipeline/jars mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,8 +1,8 @@
 """Changes of Delta tables that several processes write: the one that comes second tries again.
 
 Delta lets a change through where it can tell that the other's has no part in it. Where it cannot, and where an object
-store refuses the second file of a version, the change is made anew, from what the table is then. Invariant: whoever is
-refused has changed nothing. A commit whose answer was lost looks like one that was refused; so what is tried again must
+store refuses the second file of a version, the change is made anew, from what the table is then. Invariant: a change
+that is refused has changed nothing. A commit whose answer was lost looks like one that was refused; so what is tried again must
 come to the same when it is there already: an append by the number of its batch, the others as they replace rows.
 """
 

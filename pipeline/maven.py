@@ -195,7 +195,8 @@ def _first_line(text: str) -> str:
 # --- connectors of Spark --------------------------------------------------------------------------------------------
 
 _LOCK = Path(__file__).with_name("jars.lock")
-_OWN = Path(__file__).resolve().parents[1] / "agent" / "cli" / "jars" / "rackwise-kafka.jar"
+TABLES_JAR = Path(__file__).with_name("jars") / "rackwise-tables.jar"
+"""The log of tables in S3; `make jar` builds it, and the wheel has it."""
 
 
 def spark_jars(on_progress: Callable[[str], None] | None = None, connectors: tuple[str, ...] = ()) -> tuple[Path, ...]:
@@ -203,19 +204,14 @@ def spark_jars(on_progress: Callable[[str], None] | None = None, connectors: tup
 
     ``connectors`` are the sets of object stores that are needed as well: ``s3a``, ``gs``, ``abfs``.
     """
-    own = (_own_jar(),) if "s3a" in connectors else ()
-    return (*(jar for profile in ("spark", *connectors) for jar in _set_of_jars(profile, on_progress)), *own)
-
-
-def _own_jar() -> Path:
-    """The jar with the log of tables in S3. Raises ToolError where this installation has none."""
-    if not _OWN.is_file():
+    if "s3a" in connectors and not TABLES_JAR.is_file():
         raise ToolError(
-            "This installation of rackwise has no jar of its own, which tables in S3 need",
-            why=f"there is no {_OWN}",
+            "This installation of rackwise has no jar for tables in S3",
+            why=f"there is no {TABLES_JAR}",
             todo="Run `make jar` in the clone and install rackwise again, or install the wheel of a release.",
         )
-    return _OWN
+    own = (TABLES_JAR,) if "s3a" in connectors else ()
+    return (*(jar for profile in ("spark", *connectors) for jar in _set_of_jars(profile, on_progress)), *own)
 
 
 def _set_of_jars(profile: str, on_progress: Callable[[str], None] | None) -> tuple[Path, ...]:

@@ -2,7 +2,7 @@
 
 Two writers of one table never take the same version of its log, which Delta leaves to the store. Delta's own log for
 S3 looks first and writes then, which loses commits of several drivers; in its place is one that puts a version's file
-on condition that there is none (``jvm/``, `rackwise.tables`). Google's store and Azure's have such a PUT, and Delta
+on condition that there is none (``jvm/tables``). Google's store and Azure's have such a PUT, and Delta
 uses it.
 """
 

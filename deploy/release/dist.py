@@ -28,7 +28,11 @@ SUMS = "SHA256SUMS"
 _CHART = Path("deploy", "helm", "rackwise")
 _UNIT = Path("deploy", "systemd", "rackwise.service")
 _VENDORED = Path("agent", "web", "page", "static", "vendor", "vendor.lock.json")
-_JAR = Path("agent", "cli", "jars", "rackwise-kafka.jar")
+_JARS = {
+    Path("jvm"): Path("agent", "cli", "jars", "rackwise-kafka.jar"),
+    Path("jvm", "tables"): Path("pipeline", "jars", "rackwise-tables.jar"),
+}
+"""Project of Maven -> where the packages have its jar."""
 _MOST_ERRORS = 3
 _WATCHED = ("grafana", "prometheus")
 _SHOWN = frozenset((".json", ".yaml", ".yml", ".md"))
@@ -60,7 +64,7 @@ def make_all(tree: Path, out: Path, epoch: int) -> None:
     """The files of the release of this tree. Raises ReleaseError."""
     project = tomllib.loads((tree / "pyproject.toml").read_text())["project"]
     version = str(project["version"])
-    add_jar(tree)
+    add_jars(tree)
     build_twice(tree, out, epoch)
     (out / f"rackwise-{version}.tgz").write_bytes(chart_package(tree, version, epoch))
     shutil.copyfile(tree / _UNIT, out / _UNIT.name)
@@ -70,20 +74,25 @@ def make_all(tree: Path, out: Path, epoch: int) -> None:
     (out / SUMS).write_text(checksums(out))
 
 
-def add_jar(tree: Path) -> None:
-    """Build the plug-in for brokers to where the packages of the tree have it. Raises ReleaseError."""
+def add_jars(tree: Path) -> None:
+    """Build the jars to where the packages of the tree have them. Raises ReleaseError."""
+    try:
+        tool = str(maven())
+    except ToolError as error:
+        raise ReleaseError(str(error)) from error
+    for project, jar in _JARS.items():
+        _add_jar(tool, tree / project / "pom.xml", tree / jar)
+
+
+def _add_jar(tool: str, pom: Path, jar: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="rackwise-jar-") as scratch:
-        options = ("-Dmaven.test.skip=true", f"-Dbuild.home={scratch}")
-        try:
-            command = (str(maven()), "-B", "-q", "-f", str(tree / "jvm" / "pom.xml"), "package", *options)
-        except ToolError as error:
-            raise ReleaseError(str(error)) from error
+        command = (tool, "-B", "-q", "-f", str(pom), "package", "-Dmaven.test.skip=true", f"-Dbuild.home={scratch}")
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
         if done.returncode:
             errors = [line for line in done.stdout.splitlines() if "[ERROR] " in line]
             raise ReleaseError(f"the jar cannot be built: {'; '.join(errors[:_MOST_ERRORS]) or done.stderr.strip()}")
-        (tree / _JAR).parent.mkdir(exist_ok=True)
-        shutil.copyfile(Path(scratch, _JAR.name), tree / _JAR)
+        jar.parent.mkdir(exist_ok=True)
+        shutil.copyfile(Path(scratch, jar.name), jar)
 
 
 def build_twice(tree: Path, out: Path, epoch: int) -> None:

@@ -310,3 +310,14 @@ def test_the_image_has_every_package_of_the_wheel() -> None:
     ]
     assert "testbed" in packages
     assert {*packages} <= copied_in(TOP / "Dockerfile")
+
+
+def test_the_image_has_every_jar_of_the_wheel() -> None:
+    artifacts = tomllib.loads((TOP / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["artifacts"]
+    assert len(artifacts) == 2
+    copied = [rest.split() for instruction, rest in stages()["wheel"] if rest.startswith("--from=jar")]
+    assert {to + Path(jar).name for _, jar, to in copied} == {*artifacts}
+    assert {"RUN", "COPY"} <= {instruction for instruction, _ in stages()["jar"]}
+    (built,) = (rest for _, rest in stages()["jar"] if "mvn " in rest)
+    poms = [Path(jar).parents[1] / "pom.xml" for _, jar, _ in copied]
+    assert all(f"-f {pom} package" in built for pom in poms)

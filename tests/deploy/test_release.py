@@ -23,7 +23,7 @@ from deploy.release import dist
 from deploy.release.archives import checksums, packed
 from deploy.release.sbom import NotInstalledError, bill_of_materials, locked_packages
 from tests.deploy.tooling import TOP, run, tool
-from tests.jvm.building import packaged_jar
+from tests.jvm.building import packaged_jar, tables_jar
 
 EPOCH = 1_700_000_000
 PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]
@@ -131,6 +131,13 @@ def test_the_wheel_has_the_jar_for_brokers_and_writes_it_out(made: Path, tmp_pat
     assert json.loads(done.stdout)["written"] is True
 
 
+def test_the_wheel_has_the_jar_for_tables_in_s3_and_nothing_else_of_jvm(made: Path) -> None:
+    with zipfile.ZipFile(made / WHEEL) as wheel:
+        jars = [name for name in wheel.namelist() if name.endswith(".jar")]
+        assert sorted(jars) == ["agent/cli/jars/rackwise-kafka.jar", "pipeline/jars/rackwise-tables.jar"]
+        assert wheel.read("pipeline/jars/rackwise-tables.jar") == tables_jar().read_bytes()
+
+
 def test_a_wheel_that_is_built_without_the_jar_says_what_to_do(tree: Path, tmp_path: Path) -> None:
     bare = shutil.copytree(tree, tmp_path / "tree", symlinks=True, ignore=shutil.ignore_patterns("*.jar"))
     dist._build(bare, tmp_path / "built", EPOCH, umask=0o022)
@@ -144,7 +151,7 @@ def test_a_jar_that_cannot_be_built_stops_the_release(tree: Path, tmp_path: Path
     broken = shutil.copytree(tree, tmp_path / "tree", symlinks=True, ignore=shutil.ignore_patterns("*.jar"))
     (broken / "jvm/src/main/java/rackwise/assignor/Broken.java").write_text("package rackwise.assignor; class {")
     with pytest.raises(dist.ReleaseError, match=r"the jar cannot be built: .*Broken\.java"):
-        dist.add_jar(broken)
+        dist.add_jars(broken)
 
 
 def test_helm_takes_the_packed_chart_for_the_chart(made: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from pipeline.maven import java
 from testbed.cluster.jars import kafka_jars
 from testbed.cluster.spec import DEFAULT_VERSION
-from tests.jvm.building import POM, build_jar
+from tests.jvm.building import POM, TABLES_POM, build_jar
 
 HOSTS = {
     "rackwise.assignor.RackwiseAssignor": r"kafka-group-coordinator-api-.*",
@@ -45,6 +45,16 @@ def classes(jar: Path) -> list[str]:
         return [name.removesuffix(".class") for name in file.namelist() if name.endswith(".class")]
 
 
+def classes_used(jar: Path, *names: str) -> set[str]:
+    """The classes that these need, of a package; they are for Java 17, the oldest of brokers of Kafka 4 and Spark 4."""
+    command = (str(java().with_name("javap")), "-v", "-p", "-cp", str(jar), *names)
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert set(re.findall(r"major version: (\d+)", shown)) == {"61"}
+    used = {name for name in re.findall(r"= Class +#\d+ +// \"?\[*L?([\w/$]+)", shown) if "/" in name}
+    assert len(used) > 3
+    return used
+
+
 def test_two_builds_are_equal_and_hold_classes_of_the_assignors_alone(jars: tuple[Path, Path]) -> None:
     first, second = jars
     assert first.read_bytes() == second.read_bytes()
@@ -58,15 +68,20 @@ def test_two_builds_are_equal_and_hold_classes_of_the_assignors_alone(jars: tupl
     assert first.stat().st_size < 60_000 * 3, "of each of three plug-ins"
 
 
+def test_the_log_of_tables_is_in_a_jar_of_its_own_and_needs_what_spark_brings(tmp_path: Path) -> None:
+    first, second = (build_jar(tmp_path / name, TABLES_POM) for name in ("one", "two"))
+    assert first.read_bytes() == second.read_bytes()
+    assert classes(first) == ["rackwise/tables/ConditionalLogStore", "rackwise/tables/package-info"]
+    used = classes_used(first, "rackwise.tables.ConditionalLogStore")
+    allowed = r"(java|rackwise/tables|org/apache/hadoop/(fs|conf))/.*|io/delta/storage/HadoopFileSystemLogStore"
+    assert [name for name in sorted(used) if not re.fullmatch(allowed, name)] == []
+
+
 @pytest.mark.parametrize("of", ALLOWED)
 def test_the_classes_need_public_packages_of_java_and_kafka_only(jars: tuple[Path, Path], of: str) -> None:
     jar, _ = jars
     mine = [name.replace("/", ".") for name in classes(jar) if re.match(of + r"[/$]|" + of + "$", name)]
-    command = (str(java().with_name("javap")), "-v", "-p", "-cp", str(jar), *mine)
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert set(re.findall(r"major version: (\d+)", shown)) == {"61"}, "Java 17, as brokers of Kafka 4 need it"
-    used = {name for name in re.findall(r"= Class +#\d+ +// \"?\[*L?([\w/$]+)", shown) if "/" in name}
-    assert len(used) > 3
+    used = classes_used(jar, *mine)
     assert [name for name in sorted(used) if not re.fullmatch(ALLOWED[of], name)] == []
 
 

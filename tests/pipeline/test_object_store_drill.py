@@ -24,7 +24,7 @@ from pipeline.schemas.bronze import QUARANTINE, TELEMETRY
 from pipeline.schemas.silver import LOOKS
 from pipeline.tables import TableStore
 from testbed.cluster import EmbeddedCluster
-from tests.jvm.building import packaged_jar
+from tests.jvm.building import tables_jar
 from tests.pipeline.contents import EVERY, Contents, contents
 from tests.pipeline.histories import recorded, shop, with_tasks
 from tests.pipeline.s3_server import BUCKET, SECRET, USER, Faults, Store, proxied, running
@@ -39,7 +39,7 @@ FAILED = "The object store failed or did not answer"
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    packaged_jar()  # it has the log of tables
+    tables_jar()
     with running(tmp_path_factory.mktemp("s3")) as started:
         yield started
 

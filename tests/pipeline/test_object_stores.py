@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from agent.errors import BadInput, ConfigError, NotAllowed, RackwiseError
 from pipeline.delta_changes import is_second, settled
-from pipeline.maven import locked_jars
+from pipeline.maven import ToolError, locked_jars, spark_jars
 from pipeline.object_stores import check_root, connectors, store_settings
 from pipeline.store_errors import store_error, told
 
@@ -43,6 +45,15 @@ def test_the_log_of_tables_in_s3_is_one_that_several_drivers_may_write() -> None
     settings = store_settings(["s3a://lake/x"])
     assert settings["spark.delta.logStore.s3a.impl"] == "rackwise.tables.ConditionalLogStore"
     assert "spark.delta.logStore.s3a.impl" not in store_settings(["gs://lake/x"])
+
+
+def test_an_installation_without_the_jar_for_s3_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("pipeline.maven.TABLES_JAR", tmp_path / "none.jar")
+    with pytest.raises(ToolError, match=r"no jar for tables in S3: there is no .*none\.jar") as refused:
+        spark_jars(connectors=("s3a",))
+    assert "Run `make jar` in the clone" in str(refused.value)
 
 
 @pytest.mark.parametrize(
