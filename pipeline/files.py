@@ -30,8 +30,8 @@ _S3_OPTIONS = {
 }
 """Option of Hadoop's S3A -> of Arrow's file system. Without credentials both look at the same places."""
 _AZURE_KEY = "spark.hadoop.fs.azure.account.key."
-_TRIES = 9
-"""Requests to S3 that fail are sent again so often, at growing distances."""
+_TRIES = 6
+"""How often a request to S3 is sent at most, at growing distances: a quarter of a minute in all."""
 _TURNS, _PAUSE_S = 3, 1.0
 """How often what failed in a store all the same is done once more."""
 _WITH_FOLDERS = ("file", "hdfs", "viewfs")

@@ -81,7 +81,7 @@ class Faults:
     cut_after: float = 0.0
     """Passed on; the connection is closed instead of an answer."""
     dead: bool = False
-    """Every request is answered with 503."""
+    """Every request is answered with 500 or 503."""
     commits_meet: bool = False
     """A commit of a Delta log waits for that of another writer to the same version, until two have met."""
     seen: Counter[str] = field(default_factory=Counter)
