@@ -2,8 +2,9 @@
 
 Delta lets a change through where it can tell that the other's has no part in it. Where it cannot, and where an object
 store refuses the second file of a version, the change is made anew, from what the table is then. Invariant: a change
-that is refused has changed nothing. A commit whose answer was lost looks like one that was refused; so what is tried again must
-come to the same when it is there already: an append by the number of its batch, the others as they replace rows.
+that is refused has changed nothing. A commit whose answer was lost looks like one that was refused; so what is tried
+again must come to the same when it is there already: an append by the number of its batch, the others as they replace
+rows.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _LONGEST_S = 5.0
 
 
 def settled(change: Callable[[bool], None]) -> None:
-    """Make the change, and again while other writers are first; ``change`` is told whether it is the first try."""
+    """Make the change, and again while other writers are first; ``change`` takes whether it is the first try."""
     for number in range(_TRIES):
         try:
             change(number == 0)
