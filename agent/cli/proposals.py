@@ -144,7 +144,7 @@ def history(
     every: options.All = False,
 ) -> None:
     """Approvals, commands with their answers, plans and triggered rebalances in the journal; the latest last."""
-    from agent.cli.records import history_cells
+    from agent.cli.tables import history_cells
     from agent.documents.journal import history_rows
 
     if agent_api.named_agent() is not None:

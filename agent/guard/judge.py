@@ -1,7 +1,7 @@
 """Judges proposals: the first check that does not pass, gravest first, gives the verdict. Pure.
 
 Order: the cluster (`cluster_checks`); then, in mode execute, the journal and settings (`execute_checks`), gain
-(`gain_checks`), budgets and approval. `Hold` may end by itself, `Refuse` is final for this proposal.
+(`cluster_checks` too), budgets and approval. `Hold` may end by itself, `Refuse` is final for this proposal.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent.guard.approval_checks import approved
-from agent.guard.cluster_checks import CHECKS
+from agent.guard.cluster_checks import CHECKS, WORTH_CHECKS
 from agent.guard.execute_checks import ACTING_CHECKS, JOURNAL_CHECKS
-from agent.guard.gain_checks import WORTH_CHECKS
 from agent.guard.guard_context import BUDGET_CHECKS, EMPTY, Check, GuardContext, GuardJournal
 from agent.journal.leader import in_past
 from agent.memory.rack_history import sightings, unsteady

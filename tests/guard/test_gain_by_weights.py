@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agent.guard.gain_checks import WORTH_CHECKS
+from agent.guard.cluster_checks import WORTH_CHECKS
 from agent.values.limits import GainLimits, Limits
 from agent.values.proposal import Proposal, ProposalReason
 from agent.values.verdict import CheckPassed, Hold, HoldReason

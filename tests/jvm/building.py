@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from agent.cli import plugin_jar
+from agent.cli import plugin
 from pipeline.maven import TABLES_JAR, maven
 
 POM = Path(__file__).parents[2] / "jvm" / "pom.xml"
@@ -31,7 +31,7 @@ def build_jar(directory: Path, pom: Path = POM) -> Path:
 
 def packaged_jar() -> Path:
     """The plug-in's jar, where `rackwise plugin jar` takes it from."""
-    return _packaged(plugin_jar._PACKAGED, POM)
+    return _packaged(plugin._PACKAGED, POM)
 
 
 def tables_jar() -> Path:

@@ -62,7 +62,7 @@ from agent.values.reassignment import ReassignmentEntry, ReassignmentPlan, Reass
 from agent.values.throttles import SeenThrottle, ThrottleChange, ThrottleResource
 from agent.values.typed_json import UnreadableError
 from agent.wire.admin_client import WireAdminClient
-from agent.wire.change_result import ChangeResult, Fate, RequestPrecheck
+from agent.wire.changes import ChangeResult, Fate, RequestPrecheck
 from agent.wire.failure import Deadline
 from assignors.problem import TopicPartition
 
