@@ -61,7 +61,9 @@ def check_root(root: str, conf: Mapping[str, str], name: str = "spark.tables") -
         )
     host = re.match(r"[^:]+://([^/]*)", root)
     if host is None or not host[1]:
-        raise ConfigError(f"There is no bucket in {name}", why=f"it begins with {scheme}: but not with {scheme}://BUCKET/")
+        raise ConfigError(
+            f"There is no bucket in {name}", why=f"it begins with {scheme}: but not with {scheme}://BUCKET/"
+        )
     _check_host(scheme, host[1], name)
     if scheme == "s3a":
         _check_s3(host[1], conf)
