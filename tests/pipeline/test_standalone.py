@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from typing import NamedTuple
 
 import pytest
 
@@ -32,6 +33,14 @@ FEW = (
 """Tables are small here, and so is the machine; executors that are killed take more tasks with them than most do."""
 
 
+class Kills(NamedTuple):
+    """Looks in the topic, and how many executors of each job are killed."""
+
+    looks: int
+    of_each: int
+    jobs: tuple[str, ...]
+
+
 def filled(broker: EmbeddedCluster, looks: int) -> Topics:
     """Telemetry of this cluster, with rubbish in it."""
     made = Topics(broker)
@@ -47,32 +56,27 @@ def filled(broker: EmbeddedCluster, looks: int) -> Topics:
 @pytest.mark.integration
 @pytest.mark.timeout(4 * RUN_S)
 @pytest.mark.parametrize(
-    ("looks", "kills", "jobs"),
+    "told",
     [
-        pytest.param(3, 1, ["INGEST"], id="one"),
-        pytest.param(8, 3, ["INGEST", "REFRESH"], id="three of each job", marks=pytest.mark.drill),
+        pytest.param(Kills(3, 1, ("INGEST",)), id="one"),
+        pytest.param(Kills(8, 3, ("INGEST", "REFRESH")), id="three of each job", marks=pytest.mark.drill),
     ],
 )
 def test_executors_of_two_workers_are_killed_at_random_and_every_row_is_exact(
-    broker: EmbeddedCluster,
-    make_tables: Callable[..., TableStore],
-    tmp_path: Path,
-    looks: int,
-    kills: int,
-    jobs: list[str],
+    broker: EmbeddedCluster, make_tables: Callable[..., TableStore], tmp_path: Path, told: Kills
 ) -> None:
     """Master, workers and jobs start by the commands of the manual."""
-    topics, here = filled(broker, looks), make_tables("here", "delta")
+    topics, here = filled(broker, told.looks), make_tables("here", "delta")
     topics.ingest(here, tmp_path / "here-checkpoints").run_once(Event())
     refresh(here, settings=refresh_settings(load_settings(environ={}).settings))  # prices as the commands have them
     expected = contents(here)
     prepared(tmp_path, topics.cluster.bootstrap_servers, prefix_of(topics))
     with StandaloneCluster(tmp_path) as cluster:
-        for seed, job in enumerate(jobs, start=1):
-            with ExecutorKiller(cluster, kills, seed=seed) as killer:
+        for seed, job in enumerate(told.jobs, start=1):
+            with ExecutorKiller(cluster, told.of_each, seed=seed) as killer:
                 cluster.run(job, FEW, *(["--once"] if job == "INGEST" else []), within_s=RUN_S)
-            assert killer.killed == kills, job
+            assert killer.killed == told.of_each, job
             there = make_tables("tables", "delta")
-            assert there.read(LOOKS).where("complete").count() == looks
+            assert there.read(LOOKS).where("complete").count() == told.looks
             assert contents(there) == expected, job
         assert len(set(cluster.seen.values())) == 2, "both workers ran executors"
