@@ -29,9 +29,8 @@ from agent.values.memo import Memo
 from agent.values.memory import Memory
 from agent.values.observation import Observation
 from agent.values.plan import Plan
-from agent.values.proposal import Proposal
+from agent.values.proposal import Allow, Outcome, Proposal, Verdict
 from agent.values.snapshot import Snapshot
-from agent.values.verdict import Allow, Outcome, Verdict
 
 
 class ProposalExecutor(Protocol):

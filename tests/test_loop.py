@@ -23,9 +23,8 @@ from agent.values.journal import JournalState
 from agent.values.limits import AgentMode, GainLimits, Limits, TriggerLimits, TriState
 from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart
-from agent.values.proposal import Proposal, ProposalKind
+from agent.values.proposal import Allow, Hold, HoldReason, Outcome, Proposal, ProposalKind
 from agent.values.snapshot import Snapshot
-from agent.values.verdict import Allow, Hold, HoldReason, Outcome
 from tests.synthetic_cluster import next_look, synthetic_cluster
 
 WORLD = synthetic_cluster(20, seed=3)

@@ -18,7 +18,6 @@ from typing import Any
 import structlog
 
 from agent.act.commands.inbox import MOST_AT_ONCE, InboxCommand
-from agent.act.journal.journal import JournalPort
 from agent.act.lead.leadership_term import CommandBacklog, LeadershipPort, LeadershipTerm, NoticeLog, defect, now_of
 from agent.act.reassign.reassignment_executor import ReassignmentExecutor
 from agent.act.rebalance.trigger import RebalanceTrigger
@@ -31,10 +30,9 @@ from agent.execute.probing.decide import ProbingContext, decisions
 from agent.execute.probing.values import NO_ANCHORS, past_triggers
 from agent.execute.reassign.messages import BatchPermission
 from agent.execute.rebalance.trigger_judgement import judge, learn
-from agent.guard.approval_checks import foreseen, preconditions_hold
 from agent.guard.execute_checks import may_begin, may_begin_plan
 from agent.guard.guard_context import GuardJournal
-from agent.guard.judge import guard, recheck
+from agent.guard.judge import foreseen, guard, preconditions_hold, recheck
 from agent.journal import plan_entries
 from agent.journal.approvals import (
     ProposalApproval,
@@ -52,17 +50,16 @@ from agent.journal.record_trust import JournalKey
 from agent.journal.targets import plan_size, too_large_reason
 from agent.values.clock import Clock
 from agent.values.cycle import Cycle
-from agent.values.journal import JournalState, JournalWrite
+from agent.values.journal import JournalPort, JournalState, JournalWrite
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.number_format import counted
 from agent.values.observation import Observation
 from agent.values.progress import ExecuteState
-from agent.values.proposal import Proposal, ProposalKind
+from agent.values.proposal import Allow, Outcome, Proposal, ProposalKind, Refuse
 from agent.values.reassignment import InvalidProposalError, ReassignmentPlan, ReassignmentPolicy, plan_of, traffic_of
 from agent.values.snapshot import Snapshot
 from agent.values.typed_json import UnreadableError
-from agent.values.verdict import Allow, Outcome, Refuse
 from agent.wire.admin_client import WireAdminClient
 
 

@@ -239,7 +239,7 @@ def _agree(
 def _attempt(view: JournalState, proposal_id: str) -> int:
     """Which attempt an approval is for; what became of the one before is said."""
     from agent.journal import plan_entries
-    from agent.journal.commands import attempt_text, next_attempt
+    from agent.journal.approvals import attempt_text, next_attempt
     from agent.values.reassignment import latest
 
     plans = plan_entries.plans(view)

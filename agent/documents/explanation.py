@@ -19,9 +19,8 @@ from agent.propose.codec import proposal_to_json
 from agent.values.journal import JournalState
 from agent.values.limits import AgentMode
 from agent.values.plan import ExplainedRule, RuleAnswer
-from agent.values.proposal import Proposal
+from agent.values.proposal import Allow, Hold, Proposal, Verdict
 from agent.values.reassignment import attempt
-from agent.values.verdict import Allow, Hold, Verdict
 
 if TYPE_CHECKING:
     from agent.documents.plan import ExplainedRow

@@ -8,6 +8,7 @@ that is unknown is held.
 
 from __future__ import annotations
 
+from agent.execute.reassign.executor_view import under_min_isr_meanwhile
 from agent.guard.guard_context import DAY_MS, Check, GuardContext
 from agent.journal.triggers import TriggerVerdict, acted_at, triggers
 from agent.propose.propose_context import rests_on_brokers, touched_brokers
@@ -18,17 +19,20 @@ from agent.values.memory import absence_words
 from agent.values.number_format import counted, lasted, sized, sized_apart, usd
 from agent.values.observation import Gap, ObservationPart
 from agent.values.proposal import (
+    CheckPassed,
+    Hold,
+    HoldReason,
     PredictedEffect,
     Proposal,
     ProposalKind,
     ProposalReason,
+    Refuse,
+    RefuseReason,
     saved_bytes_per_s,
     saved_usd_per_day,
 )
 from agent.values.rates import BYTES_PER_GB
-from agent.values.replicas import under_min_isr_meanwhile
 from agent.values.snapshot import PartitionState, ReaderGroup, Snapshot
-from agent.values.verdict import CheckPassed, Hold, HoldReason, Refuse, RefuseReason
 from agent.values.weights import FigureBasis
 
 

@@ -9,18 +9,26 @@ from typing import NamedTuple
 
 from agent.execute.reassign.state import plan_scope
 from agent.journal import plan_entries
-from agent.journal.commands import next_attempt
+from agent.journal.approvals import next_attempt
 from agent.journal.triggers import acted_at, triggers
 from agent.propose.preconditions import ProposalPreconditions
 from agent.values.journal import JournalState
 from agent.values.limits import ExecuteLimits, Limits
 from agent.values.memory import BrokerAbsence, Memory
 from agent.values.number_format import counted, sized_apart
-from agent.values.proposal import Proposal, ProposalKind, ProposalReason
-from agent.values.reassignment import Batch, PlanAttempt, ReassignmentPlan, latest
+from agent.values.proposal import (
+    CheckPassed,
+    Hold,
+    HoldReason,
+    PlanAttempt,
+    Proposal,
+    ProposalKind,
+    ProposalReason,
+    Refuse,
+)
+from agent.values.reassignment import Batch, ReassignmentPlan, latest
 from agent.values.snapshot import Snapshot
 from agent.values.typed_json import UnreadableError
-from agent.values.verdict import CheckPassed, Hold, HoldReason, Refuse
 
 
 class DatedPlan(NamedTuple):

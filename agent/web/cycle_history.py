@@ -17,9 +17,8 @@ from agent.values.cycle import Cycle
 from agent.values.finding import FindingSeverity
 from agent.values.last_known import is_failed
 from agent.values.number_format import counted, few
-from agent.values.proposal import Proposal, ProposalKind
+from agent.values.proposal import Proposal, ProposalKind, Refuse
 from agent.values.snapshot import ConsumerGroup, Group, OtherGroup, Snapshot, TopicState
-from agent.values.verdict import Refuse
 
 ROW_MS = 60_000
 """Cycles within the same minute share a row."""

@@ -17,7 +17,6 @@ import structlog
 from agent.act.commands.inbox import MOST_AT_ONCE, CommandInbox
 from agent.act.commands.inbox import InboxCommand as Waiting
 from agent.act.execute_mode import ExecuteMode
-from agent.act.journal.journal import JournalPort
 from agent.errors import FatalFailure, JournalUnavailable
 from agent.execute.commands.identity import CommandSigner, signed
 from agent.guard.judge import guard
@@ -35,13 +34,13 @@ from agent.journal.commands import (
 from agent.journal.leader import LeaderEntry, leader_write
 from agent.journal.record_trust import JournalKey
 from agent.values.clock import system_clock
-from agent.values.journal import JournalState, JournalWrite
+from agent.values.journal import JournalPort, JournalState, JournalWrite
 from agent.values.limits import AgentMode, ApproveLimits, ExecuteLimits, Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation
 from agent.values.progress import ExecuteFault, ExecuteState
+from agent.values.proposal import Allow
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget
-from agent.values.verdict import Allow
 from assignors.problem import TopicPartition
 from tests.act.triggers import MemoryJournal
 from tests.guard.acting import PLAIN, SMALL

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.guard.approval_checks import foreseen
-from agent.guard.judge import explained, guard, recheck
+from agent.guard.judge import explained, foreseen, guard, recheck
 from agent.journal import plan_entries
 from agent.journal.approvals import by_rule
 from agent.journal.triggers import TriggerVerdict
@@ -15,8 +14,8 @@ from agent.values.journal import JournalState
 from agent.values.limits import ApprovalRule, Limits
 from agent.values.memory import Memory
 from agent.values.plan import RuleAnswer
+from agent.values.proposal import Allow, Hold, HoldReason, Refuse, RefuseReason
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget
-from agent.values.verdict import Allow, Hold, HoldReason, Refuse, RefuseReason
 from agent.values.windows import TimeWindow, TimeWindowSet
 from tests.guard.acting import (
     ELSEWHEN,

@@ -15,9 +15,8 @@ from agent.propose.make import propose
 from agent.values.limits import AgentMode, Limits, ProposalLimits
 from agent.values.memory import Memory, RackSighting
 from agent.values.observation import Gap, GapCause, ObservationPart
-from agent.values.proposal import Proposal, ProposalKind
+from agent.values.proposal import Allow, Hold, HoldReason, Proposal, ProposalKind, Refuse, RefuseReason, Verdict
 from agent.values.snapshot import Snapshot
-from agent.values.verdict import Allow, Hold, HoldReason, Refuse, RefuseReason, Verdict
 from tests.plan.random_clusters import random_cluster
 from tests.plan.test_triggers import copy, warming
 from tests.snapshots import NOW_MS, Builder, a_cluster, member

@@ -30,8 +30,8 @@ from agent.values.limits import AgentMode, Limits
 from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.progress import ExecuteFault, ExecuteState
+from agent.values.proposal import Hold, HoldReason
 from agent.values.reassignment import ENDED, PlanState, ReassignmentPlan
-from agent.values.verdict import Hold, HoldReason
 from tests.synthetic_cluster import synthetic_cluster
 
 STALL_MS = 120_000

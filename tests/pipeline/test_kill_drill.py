@@ -1,5 +1,7 @@
 """Ingest is killed at six points of its line, again and again: in the end every table is as without kills.
 
+The quick lane kills it once, in the middle of gold; all points are a drill.
+
 Seed 0 is Delta Lake and kills Python alone, so that Java runs on for a moment; seed 1 is Parquet and kills both.
 """
 
@@ -31,7 +33,7 @@ from tests.pipeline.histories import recorded, shop, with_tasks
 from tests.pipeline.killed_ingest import POINTS, WITH_JAVA
 from tests.pipeline.topics import Counted, Topics, counted
 
-pytestmark = pytest.mark.drill
+pytestmark = pytest.mark.integration
 ROOT = Path(__file__).parents[2]
 EVENTS, BAD_EVERY, LOOKS_TOLD = 120, 11, 12
 FILLED = {
@@ -79,6 +81,17 @@ def undisturbed(topics: Topics, spark: SparkSession, tmp_path_factory: pytest.Te
     return found
 
 
+@pytest.mark.timeout(3 * RUN_S)
+def test_killed_in_the_middle_of_gold_every_table_is_as_if_nobody_had(
+    topics: Topics, spark: SparkSession, undisturbed: Contents, tmp_path: Path
+) -> None:
+    tables = TableStore(spark, str(tmp_path / "tables"))
+    assert run(topics, tables, at=("in the middle of gold", "3", "50")) == -signal.SIGKILL
+    assert run(topics, tables) == 0
+    _are_as(undisturbed, tables)
+
+
+@pytest.mark.drill
 @pytest.mark.timeout(8 * RUN_S)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_killed_at_every_point_one_after_the_other_every_table_is_as_if_nobody_had(
@@ -97,7 +110,11 @@ def test_killed_at_every_point_one_after_the_other_every_table_is_as_if_nobody_h
             there = counted(tables, table)
             assert there.distinct == there.rows <= undisturbed[table.name].total(), (at, table.name)
     assert run(topics, tables) == 0
+    _are_as(undisturbed, tables)
 
+
+def _are_as(undisturbed: Contents, tables: TableStore) -> None:
+    """Every row is there, and once."""
     found = contents(tables)
     for table in EVERY:
         rows = counted(tables, table)

@@ -11,8 +11,8 @@ from agent.documents.status import status_document
 from agent.errors import JournalUnavailable
 from agent.values.journal import JournalState
 from agent.values.progress import ExecuteState
+from agent.values.proposal import Hold, HoldReason
 from agent.values.rates import RateSource
-from agent.values.verdict import Hold, HoldReason
 from tests.cli.documents import a_cluster
 from tests.web.api.agents import cycle_of, state_of, view_of
 

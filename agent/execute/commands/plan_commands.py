@@ -36,21 +36,21 @@ from agent.journal.approvals import (
     ApprovalState,
     ProposalApproval,
     approval_of,
+    next_attempt,
     plan_hash,
     replacing_approval,
     vetoed,
     voided,
     written,
 )
-from agent.journal.commands import CommandVerb, ExecutionPause, OperatorCommand, next_attempt, pause_in, paused, resumed
+from agent.journal.commands import CommandVerb, ExecutionPause, OperatorCommand, pause_in, paused, resumed
 from agent.journal.targets import no_room_reason, plan_size, too_large_reason
 from agent.values.journal import JournalState
 from agent.values.number_format import counted, lasted
-from agent.values.proposal import Proposal, ProposalKind
+from agent.values.proposal import PlanAttempt, Proposal, ProposalKind
 from agent.values.reassignment import (
     Batch,
     PartitionEndReason,
-    PlanAttempt,
     PlanState,
     ReassignmentPlan,
     ReassignmentTarget,

@@ -21,10 +21,9 @@ from agent.values.journal import JournalState
 from agent.values.number_format import in_full
 from agent.values.observation import Gap
 from agent.values.plan import Plan, Unplanned
-from agent.values.proposal import ProposalReason
+from agent.values.proposal import ProposalReason, Verdict
 from agent.values.reassignment import ReassignmentPlan
 from agent.values.typed_json import UnreadableError
-from agent.values.verdict import Verdict
 from agent.web.money_metrics import look_costs
 from agent.web.page.page_request import PageRequest
 

@@ -11,8 +11,7 @@ from agent.errors import JournalUnavailable
 from agent.explain.doctor_fixes import GroupFaultCosts
 from agent.values.journal import JournalState
 from agent.values.limits import Limits, PriceLimits
-from agent.values.proposal import PredictedEffect, ProposalKind
-from agent.values.verdict import Hold, HoldReason
+from agent.values.proposal import Hold, HoldReason, PredictedEffect, ProposalKind
 from agent.web.page.environment import short_client, subject_words
 from agent.web.page.overview import FirstStep, first_steps, rank
 from agent.web.page.proposal_standing import standing_of
