@@ -68,7 +68,7 @@ def approved(proposal: Proposal, context: GuardContext) -> Allow | Hold:
             until_ms=given.expires_ms,
         )
     if cancelled:
-        sentence = f"held: {why_not}, and no rule overrules that; approve it with: {_APPROVE} {proposal.id}"
+        sentence = f"{why_not}, and no rule overrules that; approve it with: {_APPROVE} {proposal.id}"
         return Hold(proposal.id, HoldReason.NEEDS_APPROVAL, sentence)
     if proposal.kind is ProposalKind.TRIGGER and context.limits.approve.triggers:
         return _allowed(
@@ -86,7 +86,7 @@ def approved(proposal: Proposal, context: GuardContext) -> Allow | Hold:
         against.append(f"rule {rule.name}: {bound}")
     rules = f"; {'; '.join(against)}" if against else ""
     which = f"attempt {attempt.number}: " if attempt.number > 1 else ""
-    sentence = f"held: {which}{why_not}{rules}; approve it with: {_APPROVE} {proposal.id}"
+    sentence = f"{which}{why_not}{rules}; approve it with: {_APPROVE} {proposal.id}"
     return Hold(proposal.id, HoldReason.NEEDS_APPROVAL, sentence)
 
 
@@ -208,10 +208,10 @@ def foreseen(verdict: Verdict) -> ExpectedVerdict:
         case Allow():
             return ExpectedVerdict(allowed=True, sentence="")
         case Hold():
-            sentence = verdict.sentence.removeprefix("held: ")
+            sentence = verdict.why
             return ExpectedVerdict(allowed=False, sentence=sentence, comes=verdict.passes, until_ms=verdict.until_ms)
         case _:
-            return ExpectedVerdict(allowed=False, sentence=verdict.sentence.removeprefix("refused: "), comes=False)
+            return ExpectedVerdict(allowed=False, sentence=verdict.why, comes=False)
 
 
 ALL_CHECKS: tuple[Check, ...] = (*CHECKS, *ACTING_CHECKS, *WORTH_CHECKS, *BUDGET_CHECKS)
@@ -309,6 +309,6 @@ def _line(about: str, rule: str, answer: Verdict | CheckPassed) -> ExplainedRule
             return ExplainedRule(about, rule, RuleAnswer.YES, answer.sentence)
         case Hold():
             word = RuleAnswer.WAIT if answer.passes else RuleAnswer.NO
-            return ExplainedRule(about, rule, word, answer.sentence.removeprefix("held: "))
+            return ExplainedRule(about, rule, word, answer.why)
         case _:
-            return ExplainedRule(about, rule, RuleAnswer.NO, answer.sentence.removeprefix("refused: "))
+            return ExplainedRule(about, rule, RuleAnswer.NO, answer.why)

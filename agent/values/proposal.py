@@ -239,11 +239,16 @@ class Hold(NamedTuple):
 
     proposal_id: str
     reason: HoldReason
-    sentence: str
+    why: str
     until_ms: int | None = None
     """Epoch milliseconds of the next check; None when unknown."""
     lasting: bool = False
     """True where only a change of settings, or of the group by its owner, ends it."""
+
+    @property
+    def sentence(self) -> str:
+        """As operators read it."""
+        return f"held: {self.why}"
 
     @property
     def passes(self) -> bool:
@@ -256,7 +261,12 @@ class Refuse(NamedTuple):
 
     proposal_id: str
     reason: RefuseReason
-    sentence: str
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        """As operators read it."""
+        return f"refused: {self.why}"
 
 
 Verdict = Allow | Hold | Refuse

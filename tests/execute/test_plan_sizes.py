@@ -121,7 +121,7 @@ def test_what_became_too_large_since_is_not_handed_over(monkeypatch: pytest.Monk
     snapshot, proposal = only(shared())
     monkeypatch.setattr("agent.journal.targets.MOST_HEADER_BYTES", 10)
     with pytest.raises(InvalidProposalError, match="its reason and racks take"):
-        hand_over(ReassignmentExecutor.__new__(ReassignmentExecutor), proposal, Allow(proposal.id, ""), snapshot, 1, 2)
+        hand_over(ReassignmentExecutor.__new__(ReassignmentExecutor), proposal, Allow(proposal.id, ""), snapshot, 2)
 
 
 # --- taking back ----------------------------------------------------------------------------------------------------

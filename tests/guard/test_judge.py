@@ -223,7 +223,7 @@ def test_a_proposal_whose_ground_has_changed_is_refused(built, fresh):
 def test_an_expired_proposal_is_refused():
     late = NOW_MS + LIMITS.proposals.ttl_ms + 30 * SECOND
     answer = verdict(shared(), taken_ms=late, limits=EXECUTE)
-    assert answer == Refuse(answer.proposal_id, RefuseReason.EXPIRED, "refused: it expired 30 s ago")
+    assert answer == Refuse(answer.proposal_id, RefuseReason.EXPIRED, "it expired 30 s ago")
 
 
 def test_a_group_that_rebalances_now_is_left_alone():

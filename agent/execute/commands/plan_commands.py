@@ -189,7 +189,6 @@ def rollback_plan(
         reason=f"rollback of {plan.proposal_id}{command_reason(command)}",
         throttle_bytes_per_s=command.throttle_bytes_per_s or plan.throttle_bytes_per_s,
         max_moves=command.max_moves or plan.max_moves,
-        order=max(plan.order, command.at_ms),
         begin_by_ms=begin_by_ms,
         attempt=begins.number,
     )

@@ -26,7 +26,7 @@ from tests.web.page.worlds import sick, watched
 def test_what_holds_a_proposal_keeps_the_case_of_names() -> None:
     proposal = approvable(sick())
     assert proposal is not None
-    hold = Hold(proposal.id, HoldReason.EXCLUDED, "held: payments matches no pattern of execute.include_topics (2)")
+    hold = Hold(proposal.id, HoldReason.EXCLUDED, "payments matches no pattern of execute.include_topics (2)")
     said = standing_of(proposal, hold, {}, (), NOW_MS).sentence
     assert said == "Held: payments matches no pattern of execute.include_topics (2)."
 
