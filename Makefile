@@ -37,8 +37,8 @@ demo-spark: venv ## the demo with the Spark pipeline beside it, up to its report
 
 .PHONY: test
 test: venv jar lint imports ## what CI runs: lint, types, import rules, all quick tests on real brokers
-	@# tests on brokers mostly wait; the others take what they leave of the machine
-	@$(MAKE) --no-print-directory -j 3 integration others-beside deploy-tools
+	@# tests on brokers mostly wait, so two lanes of them run side by side; the others take what they leave of the machine
+	@$(MAKE) --no-print-directory -j 4 on-brokers manual others-beside deploy-tools
 
 .PHONY: others-beside
 others-beside: venv
@@ -95,8 +95,15 @@ pipeline: venv ## tests of the Spark pipeline, all in one session
 	$(BIN)/pytest -q -n 0 --durations 15 -m "not drill" tests/pipeline
 
 .PHONY: integration
-integration: venv ## tests on real brokers (RACKWISE_TEST_BOOTSTRAP: against that cluster)
-	$(BIN)/pytest -q --durations 25 -m "integration and not drill" --ignore=tests/pipeline
+integration: on-brokers manual ## tests on real brokers (RACKWISE_TEST_BOOTSTRAP: against that cluster)
+
+.PHONY: on-brokers
+on-brokers: venv
+	$(BIN)/pytest -q --durations 25 -m "integration and not drill" --ignore=tests/pipeline --ignore=tests/manual
+
+.PHONY: manual
+manual: venv ## the how-tos that take seconds, as they are written, on clusters of their own
+	$(BIN)/pytest -q --durations 5 -m "integration and not drill" tests/manual
 
 .PHONY: drill
 drill: venv ## long tests and drills of faults, with their table (DRILL="tests/drill tests/act": some of them)

@@ -29,30 +29,29 @@ from agent.values.memo import Memo
 from agent.values.memory import Memory
 from agent.values.observation import Observation
 from agent.values.plan import Plan
-from agent.values.proposal import Proposal
+from agent.values.proposal import Allow, Outcome, Proposal, Verdict
 from agent.values.snapshot import Snapshot
-from agent.values.verdict import Allow, Outcome, Verdict
 
 
 class ProposalExecutor(Protocol):
     """What can change a cluster."""
 
-    def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:
+    def carry_out(self, proposal: Proposal, fresh: Snapshot) -> Outcome:
         """Carry out the proposal, or return why not; ``fresh`` is what it was allowed by. Raises FencedOut."""
 
 
 class NoopExecutor:
     """Executor of observe mode: changes nothing."""
 
-    def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:
+    def carry_out(self, proposal: Proposal, fresh: Snapshot) -> Outcome:
         """The outcome that nothing was done."""
-        del allow, fresh
+        del fresh
         return Outcome(proposal.id, done=False, sentence="not done: this agent observes and proposes, it does not act")
 
 
-def act(executor: ProposalExecutor, allowed: Sequence[tuple[Proposal, Allow]], fresh: Snapshot) -> tuple[Outcome, ...]:
+def act(executor: ProposalExecutor, allowed: Sequence[Proposal], fresh: Snapshot) -> tuple[Outcome, ...]:
     """One outcome for each allowed proposal, in their order."""
-    return tuple(executor.carry_out(proposal, allow, fresh) for proposal, allow in allowed)
+    return tuple(executor.carry_out(proposal, fresh) for proposal in allowed)
 
 
 Look = Callable[[], Observation]
@@ -163,7 +162,7 @@ class CycleStages:
         """Execute the allowed proposals."""
         with self._timed("act"):
             pairs = zip(proposals, verdicts, strict=True)
-            return act(self._executor, [(one, verdict) for one, verdict in pairs if isinstance(verdict, Allow)], fresh)
+            return act(self._executor, [one for one, verdict in pairs if isinstance(verdict, Allow)], fresh)
 
     def remember(
         self, memory: Memory, snapshot: Snapshot, detection: DetectionResult, plan: Plan | None = None

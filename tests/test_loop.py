@@ -23,9 +23,8 @@ from agent.values.journal import JournalState
 from agent.values.limits import AgentMode, GainLimits, Limits, TriggerLimits, TriState
 from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart
-from agent.values.proposal import Proposal, ProposalKind
+from agent.values.proposal import Hold, HoldReason, Outcome, Proposal, ProposalKind
 from agent.values.snapshot import Snapshot
-from agent.values.verdict import Allow, Hold, HoldReason, Outcome
 from tests.synthetic_cluster import next_look, synthetic_cluster
 
 WORLD = synthetic_cluster(20, seed=3)
@@ -125,7 +124,7 @@ def test_each_kind_has_its_own_reason_unless_the_run_is_dry(mode: AgentMode, tol
     dry = mode is not AgentMode.EXECUTE
     held = [HoldReason.GROUP_NOT_STABLE, HoldReason.GROUP_NOT_STABLE, HoldReason.NOT_LEADING]
     reasons = [HoldReason.OWNER_ACTS, *([HoldReason.DRY_RUN] * 3 if dry else held)]
-    verdicts = tuple(Hold(one.id, reason, "held") for one, reason in zip(proposals, reasons, strict=True))
+    verdicts = tuple(Hold(one.id, reason, "not now") for one, reason in zip(proposals, reasons, strict=True))
     assert sentence(replace(made, proposals=proposals, verdicts=verdicts)).endswith(told)
 
 
@@ -171,20 +170,15 @@ class RecordingHands:
     def __init__(self) -> None:
         self.given: list[str] = []
 
-    def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:
-        assert allow.proposal_id == proposal.id
+    def carry_out(self, proposal: Proposal, fresh: Snapshot) -> Outcome:
         assert fresh.groups
         self.given.append(proposal.id)
         return Outcome(proposal.id, done=True, sentence="done")
 
 
-def approved(proposals: Sequence[Proposal]) -> list[tuple[Proposal, Allow]]:
-    return [(proposal, Allow(proposal.id, "allowed")) for proposal in proposals]
-
-
 def test_act_carries_out_what_is_allowed_in_order_and_nothing_else() -> None:
     hands, found = RecordingHands(), cycle()
-    outcomes = act(hands, approved(found.proposals[2:4]), found.snapshot)
+    outcomes = act(hands, found.proposals[2:4], found.snapshot)
     assert [outcome.proposal_id for outcome in outcomes] == hands.given
     assert hands.given == [proposal.id for proposal in found.proposals[2:4]]
     assert act(hands, (), found.snapshot) == ()
@@ -219,7 +213,7 @@ def test_when_the_hands_are_called(mode: AgentMode, journal: JournalState | None
 
 def test_without_hands_an_allowed_proposal_is_told_as_not_done() -> None:
     found = cycle()
-    (outcome,) = act(NoopExecutor(), approved(found.proposals[:1]), found.snapshot)
+    (outcome,) = act(NoopExecutor(), found.proposals[:1], found.snapshot)
     assert (outcome.done, outcome.sentence) == (
         False,
         "not done: this agent observes and proposes, it does not act",

@@ -18,7 +18,6 @@ from typing import Any
 import structlog
 
 from agent.act.commands.inbox import MOST_AT_ONCE, InboxCommand
-from agent.act.journal.journal import JournalPort
 from agent.act.lead.leadership_term import CommandBacklog, LeadershipPort, LeadershipTerm, NoticeLog, defect, now_of
 from agent.act.reassign.reassignment_executor import ReassignmentExecutor
 from agent.act.rebalance.trigger import RebalanceTrigger
@@ -31,10 +30,9 @@ from agent.execute.probing.decide import ProbingContext, decisions
 from agent.execute.probing.values import NO_ANCHORS, past_triggers
 from agent.execute.reassign.messages import BatchPermission
 from agent.execute.rebalance.trigger_judgement import judge, learn
-from agent.guard.approval_checks import foreseen, preconditions_hold
 from agent.guard.execute_checks import may_begin, may_begin_plan
 from agent.guard.guard_context import GuardJournal
-from agent.guard.judge import guard, recheck
+from agent.guard.judge import foreseen, guard, preconditions_hold, recheck
 from agent.journal import plan_entries
 from agent.journal.approvals import (
     ProposalApproval,
@@ -52,17 +50,16 @@ from agent.journal.record_trust import JournalKey
 from agent.journal.targets import plan_size, too_large_reason
 from agent.values.clock import Clock
 from agent.values.cycle import Cycle
-from agent.values.journal import JournalState, JournalWrite
+from agent.values.journal import JournalPort, JournalState, JournalWrite
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.number_format import counted
 from agent.values.observation import Observation
 from agent.values.progress import ExecuteState
-from agent.values.proposal import Proposal, ProposalKind
+from agent.values.proposal import Allow, Outcome, Proposal, ProposalKind, Refuse
 from agent.values.reassignment import InvalidProposalError, ReassignmentPlan, ReassignmentPolicy, plan_of, traffic_of
 from agent.values.snapshot import Snapshot
 from agent.values.typed_json import UnreadableError
-from agent.values.verdict import Allow, Outcome, Refuse
 from agent.wire.admin_client import WireAdminClient
 
 
@@ -84,8 +81,8 @@ class ApprovedProposals:
         return proposal is None or preconditions_hold(proposal, snapshot)
 
 
-def hand_over(  # noqa: PLR0917 (what is handed over, and when)
-    executor: ReassignmentExecutor, proposal: Proposal, allow: Allow, fresh: Snapshot, now_ms: int, begin_by_ms: int
+def hand_over(
+    executor: ReassignmentExecutor, proposal: Proposal, allow: Allow, fresh: Snapshot, begin_by_ms: int
 ) -> Outcome:
     """Submit the plan, to begin no later than ``begin_by_ms`` (ms since 1970). Raises InvalidProposalError."""
     plan = plan_of(
@@ -100,7 +97,7 @@ def hand_over(  # noqa: PLR0917 (what is handed over, and when)
     )
     if (why := too_large_reason(plan_size(plan))) is not None:
         raise InvalidProposalError(f"{proposal.id}: {why}")
-    executor.accept(plan._replace(order=now_ms))
+    executor.accept(plan)
     sentence = f"begun: {counted(len(plan.targets), 'partition')}, approved by {allow.by}"
     return Outcome(proposal.id, done=True, sentence=sentence)
 
@@ -216,8 +213,8 @@ class ExecuteMode:
         term = self._term
         return term.journal.view() if term is not None and self._leadership.may_act() else None
 
-    def carry_out(self, proposal: Proposal, allow: Allow, fresh: Snapshot) -> Outcome:  # noqa: ARG002 (asked anew)
-        """Do what the guard allowed, if it still allows it. Raises FencedOut.
+    def carry_out(self, proposal: Proposal, fresh: Snapshot) -> Outcome:
+        """Do what the guard allowed, if it still allows it by the journal's present state. Raises FencedOut.
 
         Operators are answered before or after it, never meanwhile: what was begun is in progress when a pause is
         answered, and nothing is begun after it.
@@ -231,14 +228,13 @@ class ExecuteMode:
             view = term.journal.view()
             now = recheck(proposal, fresh, self._limits, view, self._clock().wall_ms)
             if not isinstance(now, Allow):
-                return Outcome(proposal.id, done=False, sentence=f"not done: {now.sentence.removeprefix('held: ')}")
+                return Outcome(proposal.id, done=False, sentence=f"not done: {now.why}")
             try:
                 self._write_rule(term.journal, proposal, now)
                 if proposal.kind is ProposalKind.TRIGGER:
                     return term.trigger.carry_out(proposal, fresh)
-                now_ms = self._clock().wall_ms
-                begin_by_ms = now.until_ms or now_ms + self._limits.approve.valid_ms
-                return hand_over(term.executor, proposal, now, fresh, now_ms, begin_by_ms)
+                begin_by_ms = now.until_ms or self._clock().wall_ms + self._limits.approve.valid_ms
+                return hand_over(term.executor, proposal, now, fresh, begin_by_ms)
             except (JournalUnavailable, InvalidProposalError) as error:
                 return Outcome(proposal.id, done=False, sentence=f"not done: {error}")
 

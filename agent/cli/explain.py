@@ -284,7 +284,7 @@ def _open(proposals: Sequence[Proposal], subject: str) -> str:
 def _ended(subject: str, judged: _Judged) -> str | None:
     """What the journal says of a proposal that is not proposed now; None when it says nothing."""
     from agent.journal import plan_entries
-    from agent.journal.commands import attempt_text
+    from agent.journal.approvals import attempt_text
     from agent.plan.new_partitions import PROPOSAL
     from agent.values.reassignment import attempt, latest
 

@@ -144,7 +144,7 @@ def history(
     every: options.All = False,
 ) -> None:
     """Approvals, commands with their answers, plans and triggered rebalances in the journal; the latest last."""
-    from agent.cli.records import history_cells
+    from agent.cli.tables import history_cells
     from agent.documents.journal import history_rows
 
     if agent_api.named_agent() is not None:
@@ -239,7 +239,7 @@ def _agree(
 def _attempt(view: JournalState, proposal_id: str) -> int:
     """Which attempt an approval is for; what became of the one before is said."""
     from agent.journal import plan_entries
-    from agent.journal.commands import attempt_text, next_attempt
+    from agent.journal.approvals import attempt_text, next_attempt
     from agent.values.reassignment import latest
 
     plans = plan_entries.plans(view)

@@ -104,7 +104,7 @@ def _show_status(
     document: ReassignStatus, records: Records, *, unseen: bool, output: options.Output, every: bool
 ) -> None:
     """Tables of plans, reassignments and copies."""
-    from agent.cli.records import copy_cells, plan_cells
+    from agent.cli.tables import copy_cells, plan_cells
 
     _show_journal(document, records.why, output, every=every)
     none = {"throttle": CellMark.NONE}
@@ -121,7 +121,7 @@ def _show_status(
 
 def _show_journal(document: ReassignStatus, why: str, output: options.Output, *, every: bool) -> None:
     """The leading agent, whether it is paused, the journal, and the throttles in force."""
-    from agent.cli.records import head_row, throttle_line
+    from agent.cli.tables import head_row, throttle_line
 
     lines = [throttle_line(row) for row in document["throttles"]]
     absent = {"leader": CellMark.NONE, "paused": CellMark.NONE}
@@ -378,7 +378,7 @@ def _of_plan(rows: list[PlanRow], name: str) -> PlannedReplicas:
 
 
 def _throttles(rows: list[Any]) -> list[str]:
-    from agent.cli.records import throttle_line
+    from agent.cli.tables import throttle_line
 
     return [throttle_line(row) for row in rows]
 

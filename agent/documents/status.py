@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 
 class StatusNumbers(TypedDict):
-    """The numbers of the cluster, in the order in which the table shows them; null where the look may hide some."""
+    """The numbers of the cluster, in the order in which the table shows them.
+
+    Null where none is seen and the look may hide some; beside a gap another number is a lower bound.
+    """
 
     topics: int | None
     partitions: int | None

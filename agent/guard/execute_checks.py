@@ -13,14 +13,14 @@ from agent.execute.reassign.messages import BatchPermission
 from agent.execute.reassign.state import plan_scope
 from agent.execute.rebalance.refusals import LASTING, refusal
 from agent.guard.guard_context import Check, GuardContext, GuardJournal, batches_left
-from agent.journal.commands import attempt_text, pause_in
+from agent.journal.approvals import attempt_text
+from agent.journal.commands import pause_in
 from agent.journal.leader import leader_in
 from agent.journal.targets import MOST_TARGETS, estimated_plan_size, no_room_reason, too_large_reason
 from agent.values.limits import AgentMode, ApproveLimits, ExecuteLimits, Limits, any_of
 from agent.values.number_format import counted, lasted
-from agent.values.proposal import Proposal, ProposalKind, ProposalReason
+from agent.values.proposal import CheckPassed, Hold, HoldReason, Proposal, ProposalKind, ProposalReason
 from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan
-from agent.values.verdict import CheckPassed, Hold, HoldReason
 from agent.values.windows import closed_window
 
 
@@ -30,10 +30,10 @@ def _leading(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
         return Hold(
             proposal.id,
             HoldReason.NOT_LEADING,
-            "held: this agent does not lead: another agent does, or none; it only observes",
+            "this agent does not lead: another agent does, or none; it only observes",
         )
     if (why := context.records.unreadable) is not None:
-        sentence = f"held: the plans cannot be read from the journal ({why})"
+        sentence = f"the plans cannot be read from the journal ({why})"
         return Hold(proposal.id, HoldReason.UNKNOWN, sentence, lasting=True)
     return CheckPassed("this agent leads" if leader is None else f"{leader.agent} on {leader.host} leads")
 
@@ -42,10 +42,10 @@ def _right_cluster(proposal: Proposal, context: GuardContext) -> Hold | CheckPas
     wanted, here = context.limits.cluster.id, context.fresh.cluster_id
     leader = leader_in(context.records.view)
     if wanted is not None and here != wanted:
-        sentence = f"held: this is cluster {here}, and cluster.id allows changes of {wanted} only"
+        sentence = f"this is cluster {here}, and cluster.id allows changes of {wanted} only"
         return Hold(proposal.id, HoldReason.WRONG_CLUSTER, sentence)
     if leader is not None and leader.cluster and leader.cluster != here:
-        sentence = f"held: this is cluster {here}, and the journal is of cluster {leader.cluster}"
+        sentence = f"this is cluster {here}, and the journal is of cluster {leader.cluster}"
         return Hold(proposal.id, HoldReason.WRONG_CLUSTER, sentence)
     return CheckPassed(f"this is cluster {here}")
 
@@ -61,9 +61,7 @@ def _not_in_progress(proposal: Proposal, context: GuardContext) -> Hold | CheckP
         ended = attempt_text(newest, context.records.every)
         return CheckPassed(f"{ended}; {context.records.next(proposal.id).number} is the next attempt")
     how = ", paused" if newest.paused else ""
-    sentence = (
-        f"held: it is in progress ({newest.state.value}{how}), approved by {newest.approved_by or 'an unknown user'}"
-    )
+    sentence = f"it is in progress ({newest.state.value}{how}), approved by {newest.approved_by or 'an unknown user'}"
     return Hold(proposal.id, HoldReason.BEGUN, sentence)
 
 
@@ -73,9 +71,9 @@ def _fits_one_plan(proposal: Proposal, context: GuardContext) -> Hold | CheckPas
         return None
     need = estimated_plan_size(proposal)
     if (why := too_large_reason(need)) is not None:
-        return Hold(proposal.id, HoldReason.TOO_LARGE, f"held: {why}; lower proposals.max_moves", lasting=True)
+        return Hold(proposal.id, HoldReason.TOO_LARGE, f"{why}; lower proposals.max_moves", lasting=True)
     if (why := no_room_reason(context.records.view, need)) is not None:
-        return Hold(proposal.id, HoldReason.TOO_LARGE, f"held: {why}")
+        return Hold(proposal.id, HoldReason.TOO_LARGE, why)
     return CheckPassed(f"{counted(need.partitions, 'partition')} of at most {MOST_TARGETS:,} in one plan")
 
 
@@ -84,12 +82,12 @@ def _group_may_be_triggered(proposal: Proposal, context: GuardContext) -> Hold |
         return None
     view, limits = context.records.view, context.limits
     if proposal.reason is ProposalReason.WARMUP_PROMOTABLE and not limits.probing.enabled:
-        sentence = "held: triggers for warm-ups are switched off (probing.enabled)"
+        sentence = "triggers for warm-ups are switched off (probing.enabled)"
         return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence, lasting=True)
     found = refusal(proposal, context.fresh, context.memory, view, limits, moved=context.records.moved)
     if found is None:
         return CheckPassed(f"no known reason forbids a trigger of group {proposal.subject.name}")
-    sentence = f"held: {found.reason.value}: {found.sentence} ({found.known_by})"
+    sentence = f"{found.reason.value}: {found.sentence} ({found.known_by})"
     lasting = found.reason in LASTING or found.known_by.startswith("set by")
     return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence, found.until_ms, lasting=lasting)
 
@@ -101,7 +99,7 @@ def _worth_a_rebalance(proposal: Proposal, context: GuardContext) -> Hold | Chec
     held = probing_check(proposal, context.fresh, context.memory, context.records.view, context.limits)
     if held is None:
         return CheckPassed("its warm-ups are worth a rebalance now")
-    return Hold(proposal.id, HoldReason.PROBING, held.sentence, held.until_ms)
+    return Hold(proposal.id, HoldReason.PROBING, held.why, held.until_ms)
 
 
 def _not_paused(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:
@@ -110,7 +108,7 @@ def _not_paused(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed
         return CheckPassed("acting is not paused")
     why = f" ({pause.reason})" if pause.reason else ""
     since = lasted(context.now_ms - pause.since_ms)
-    sentence = f"held: {pause.who} paused acting {since} ago{why}; resume with: rackwise resume"
+    sentence = f"{pause.who} paused acting {since} ago{why}; resume with: rackwise resume"
     return Hold(proposal.id, HoldReason.PAUSED, sentence)
 
 
@@ -120,10 +118,10 @@ def _not_excluded(proposal: Proposal, context: GuardContext) -> Hold | CheckPass
     include = execute.include_groups if kind == "groups" else execute.include_topics
     exclude = execute.exclude_groups if kind == "groups" else execute.exclude_topics
     if any_of(exclude).fullmatch(name):
-        sentence = f"held: {name} is excluded (execute.exclude_{kind})"
+        sentence = f"{name} is excluded (execute.exclude_{kind})"
         return Hold(proposal.id, HoldReason.EXCLUDED, sentence)
     if include and not any_of(include).fullmatch(name):
-        sentence = f"held: {name} matches no pattern of execute.include_{kind} ({len(include)})"
+        sentence = f"{name} matches no pattern of execute.include_{kind} ({len(include)})"
         return Hold(proposal.id, HoldReason.EXCLUDED, sentence)
     return CheckPassed(f"{name} is not excluded (patterns: {len(include)} include, {len(exclude)} exclude)")
 
@@ -133,7 +131,7 @@ def _window_open(proposal: Proposal, context: GuardContext) -> Hold | CheckPasse
     shut = closed_window(windows, proposal.kind.value, context.now_ms)
     if shut is not None:
         never = shut.until_ms is None
-        return Hold(proposal.id, HoldReason.OUTSIDE_WINDOW, f"held: {shut.sentence}", shut.until_ms, lasting=never)
+        return Hold(proposal.id, HoldReason.OUTSIDE_WINDOW, shut.sentence, shut.until_ms, lasting=never)
     return CheckPassed(
         f"allowed at this time (windows set: {len(windows.allow)} allow, {len(windows.blackout)} black out)"
     )
@@ -216,7 +214,7 @@ def _for_all(records: GuardJournal, limits: Limits, now_ms: int) -> str | None:
     # The open batch, of which there is one at most, is the one that is asked for: it does not count against itself.
     through = [sent for sent in records.batches if sent.batch.state is BatchState.CLOSED]
     left = batches_left("", through, limits.execute, now_ms)
-    return left.sentence.removeprefix("held: ") if isinstance(left, Hold) else None
+    return left.why if isinstance(left, Hold) else None
 
 
 def _excluded(plan: ReassignmentPlan, execute: ExecuteLimits) -> str | None:

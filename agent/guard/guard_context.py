@@ -9,18 +9,26 @@ from typing import NamedTuple
 
 from agent.execute.reassign.state import plan_scope
 from agent.journal import plan_entries
-from agent.journal.commands import next_attempt
+from agent.journal.approvals import next_attempt
 from agent.journal.triggers import acted_at, triggers
 from agent.propose.preconditions import ProposalPreconditions
 from agent.values.journal import JournalState
 from agent.values.limits import ExecuteLimits, Limits
 from agent.values.memory import BrokerAbsence, Memory
 from agent.values.number_format import counted, sized_apart
-from agent.values.proposal import Proposal, ProposalKind, ProposalReason
-from agent.values.reassignment import Batch, PlanAttempt, ReassignmentPlan, latest
+from agent.values.proposal import (
+    CheckPassed,
+    Hold,
+    HoldReason,
+    PlanAttempt,
+    Proposal,
+    ProposalKind,
+    ProposalReason,
+    Refuse,
+)
+from agent.values.reassignment import Batch, ReassignmentPlan, latest
 from agent.values.snapshot import Snapshot
 from agent.values.typed_json import UnreadableError
-from agent.values.verdict import CheckPassed, Hold, HoldReason, Refuse
 
 
 class DatedPlan(NamedTuple):
@@ -132,7 +140,7 @@ def _triggers_left(proposal: Proposal, context: GuardContext) -> Hold | CheckPas
     limits, now_ms = context.limits.trigger, context.now_ms
     granted = len([one for one in context.granted if one.kind is ProposalKind.TRIGGER])
     if granted >= limits.budget_per_cycle:
-        sentence = f"held: allowed in this cycle: {counted(granted, 'trigger')} (trigger.budget_per_cycle)"
+        sentence = f"allowed in this cycle: {counted(granted, 'trigger')} (trigger.budget_per_cycle)"
         return Hold(proposal.id, HoldReason.OVER_BUDGET, sentence)
     every = acted_at(context.records.view)
     uses: list[str] = []
@@ -140,7 +148,7 @@ def _triggers_left(proposal: Proposal, context: GuardContext) -> Hold | CheckPas
         used, free_ms = _used(every, now_ms, span_ms, budget - granted)
         uses.append(f"{used + granted} of {counted(budget, 'trigger')} in the last {word}")
         if used + granted >= budget:
-            return Hold(proposal.id, HoldReason.OVER_BUDGET, f"held: {uses[-1]} (trigger.budget_per_{word})", free_ms)
+            return Hold(proposal.id, HoldReason.OVER_BUDGET, f"{uses[-1]} (trigger.budget_per_{word})", free_ms)
     return CheckPassed("; ".join(uses))
 
 
@@ -153,11 +161,7 @@ def _triggers_of_group_left(proposal: Proposal, context: GuardContext) -> Hold |
     used, free_ms = _used(_of_group(context, name, promotion=promotion), context.now_ms, HOUR_MS, budget)
     setting = f"{'probing' if promotion else 'trigger'}.budget_per_group_per_hour"
     sentence = f"{used:,} of {counted(budget, 'trigger')} of group {name} in the last hour ({setting})"
-    return (
-        Hold(proposal.id, HoldReason.OVER_BUDGET, f"held: {sentence}", free_ms)
-        if used >= budget
-        else CheckPassed(sentence)
-    )
+    return Hold(proposal.id, HoldReason.OVER_BUDGET, sentence, free_ms) if used >= budget else CheckPassed(sentence)
 
 
 def _batches_of_plans_left(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:
@@ -183,16 +187,16 @@ def batches_left(
             f"{used:,} of {counted(budget, 'batch', 'batches')} in the last {word} (execute.batches_per_{word})"
         )
         if used >= budget:
-            return Hold(proposal_id, HoldReason.OVER_BUDGET, f"held: {uses[-1]}", free_ms)
+            return Hold(proposal_id, HoldReason.OVER_BUDGET, uses[-1], free_ms)
     if execute.bytes_per_day is not None:
         moved = _bytes(batches, now_ms)
         if moved is None:
-            sentence = "held: the number of bytes copied in the last day is unknown (execute.bytes_per_day)"
+            sentence = "the number of bytes copied in the last day is unknown (execute.bytes_per_day)"
             return Hold(proposal_id, HoldReason.OVER_BUDGET, sentence)
         copied, most = sized_apart(moved, execute.bytes_per_day)
         uses.append(f"{copied} of {most} copied in the last day (execute.bytes_per_day)")
         if moved >= execute.bytes_per_day:
-            return Hold(proposal_id, HoldReason.OVER_BUDGET, f"held: {uses[-1]}")
+            return Hold(proposal_id, HoldReason.OVER_BUDGET, uses[-1])
     return CheckPassed("; ".join(uses))
 
 

@@ -13,11 +13,20 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from agent.journal.codec import read_value, read_values
+from agent.journal.commands import CommandVerb, history
 from agent.journal.triggers import TriggerEffect, triggers
 from agent.values.journal import JournalState, JournalWrite, under
 from agent.values.number_format import lasted
-from agent.values.proposal import Proposal
-from agent.values.reassignment import PlanAttempt
+from agent.values.proposal import PlanAttempt, Proposal
+from agent.values.reassignment import (
+    ReassignmentPlan,
+    attempt,
+    latest,
+    of_plan,
+    rollback_words,
+    rolled_back_plan,
+    taken_back_by,
+)
 from agent.values.typed_json import to_json
 
 PREFIX = "approval"
@@ -229,3 +238,31 @@ def _forgotten(noes: list[ProposalApproval], holds: Callable[[ProposalApproval],
 
 def _key(approval: ProposalApproval) -> str:
     return f"{PREFIX}/{approval.plan}"
+
+
+_APPROVING = (CommandVerb.APPROVE, CommandVerb.APPLY)
+"""What these name has not begun."""
+
+
+def next_attempt(plans: Iterable[ReassignmentPlan], view: JournalState, proposal_id: str) -> PlanAttempt:
+    """The attempt that an approval given now is for; that of the newest plan while it has not ended.
+
+    ``plans`` are those of the journal, read already.
+    """
+    newest = latest(plans, proposal_id)
+    if newest is not None and not newest.ended:
+        return of_plan(newest)
+    named = [answer.plan for command, answer in history(view) if answer.plan and command.verb not in _APPROVING]
+    every = (attempt(name) for plan in named for name in (plan, rolled_back_plan(plan)) if name is not None)
+    began = [one.number for one in every if one.of == proposal_id]
+    return PlanAttempt(proposal_id, 1 + max((*began, 0 if newest is None else of_plan(newest).number)))
+
+
+def attempt_text(plan: ReassignmentPlan, plans: tuple[ReassignmentPlan, ...] = ()) -> str:
+    """An attempt and its state in words: ``attempt 1 rolled back (rollback requested by ann@desk)``.
+
+    ``plans``: those of the journal; one of them may have taken it back.
+    """
+    how = f" ({plan.sentence})" if plan.sentence else ""
+    back = taken_back_by(plans, plan.proposal_id)
+    return f"attempt {of_plan(plan).number} {plan.state.value}{how}" + (f"; {rollback_words(back)}" if back else "")

@@ -12,23 +12,12 @@ rights. Its text is foreign and shown as such. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import NamedTuple
 
 from agent.journal.codec import read_value, read_values
 from agent.values.journal import JournalState, JournalWrite, under
-from agent.values.reassignment import (
-    PlanAttempt,
-    ReassignmentPlan,
-    attempt,
-    latest,
-    of_plan,
-    rollback_words,
-    rolled_back_plan,
-    taken_back_by,
-)
 from agent.values.typed_json import MOST_INT, UnreadableError, from_json, is_time, to_json
 
 COMMANDS = "command"
@@ -216,30 +205,3 @@ def command_from_json(data: object) -> OperatorCommand:
 
 # Plan names are never reused, also after old plans are dropped: the next attempt is above every number that a plan or
 # an answer names.
-
-_APPROVING = (CommandVerb.APPROVE, CommandVerb.APPLY)
-"""What these name has not begun."""
-
-
-def next_attempt(plans: Iterable[ReassignmentPlan], view: JournalState, proposal_id: str) -> PlanAttempt:
-    """The attempt that an approval given now is for; that of the newest plan while it has not ended.
-
-    ``plans`` are those of the journal, read already.
-    """
-    newest = latest(plans, proposal_id)
-    if newest is not None and not newest.ended:
-        return of_plan(newest)
-    named = [answer.plan for command, answer in history(view) if answer.plan and command.verb not in _APPROVING]
-    every = (attempt(name) for plan in named for name in (plan, rolled_back_plan(plan)) if name is not None)
-    began = [one.number for one in every if one.of == proposal_id]
-    return PlanAttempt(proposal_id, 1 + max((*began, 0 if newest is None else of_plan(newest).number)))
-
-
-def attempt_text(plan: ReassignmentPlan, plans: tuple[ReassignmentPlan, ...] = ()) -> str:
-    """An attempt and its state in words: ``attempt 1 rolled back (rollback requested by ann@desk)``.
-
-    ``plans``: those of the journal; one of them may have taken it back.
-    """
-    how = f" ({plan.sentence})" if plan.sentence else ""
-    back = taken_back_by(plans, plan.proposal_id)
-    return f"attempt {of_plan(plan).number} {plan.state.value}{how}" + (f"; {rollback_words(back)}" if back else "")

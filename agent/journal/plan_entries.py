@@ -15,19 +15,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from agent.journal.codec import columns, targets_of
-from agent.journal.targets import (
-    IdentityMemo,
-    digest_in,
-    header_value,
-    part_writes,
-    parts_in,
-    plan_in,
-    size_in,
-    split_of,
-)
+from agent.journal.targets import digest_in, header_value, part_writes, parts_in, plan_in, size_in, split_of
 from agent.journal.triggers import TriggerEffect, triggers
 from agent.values.journal import Entry, JournalState, JournalWrite, under
 from agent.values.kafka import THROTTLE_KEYS
+from agent.values.memo import IdentityMemo
 from agent.values.memory import Memory
 from agent.values.observation import RawReassignment
 from agent.values.reassignment import (

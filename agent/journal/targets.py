@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from agent.journal.codec import MOST_NAMED, columns, runs, targets_of
 from agent.values.journal import Entry, JournalState, JournalWrite, under
+from agent.values.memo import IdentityMemo
 from agent.values.number_format import counted, sized
 from agent.values.proposal import Proposal
 from agent.values.reassignment import ENDED, ReassignmentPlan, ReassignmentTarget, attempt
@@ -26,39 +25,6 @@ from agent.values.typed_json import UnreadableError, from_json, to_json
 # used go first. Thread-safe.
 
 T = TypeVar("T")
-
-
-class IdentityMemo(Generic[T]):
-    """Values by the identity of what they were made of."""
-
-    def __init__(self, most: int) -> None:
-        """``most`` is the greatest sum of sizes that is kept, as the values' own measure has it."""
-        self._most = most
-        self._size = 0
-        self._found: OrderedDict[tuple[int, ...], tuple[tuple[object, ...], T, int]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def of(self, sources: tuple[object, ...], make: Callable[[], T], size: Callable[[T], int]) -> T:
-        """What was made of these very objects before, or what ``make`` makes of them now."""
-        key = tuple(map(id, sources))
-        with self._lock:
-            found = self._found.get(key)
-            if found is not None:
-                self._found.move_to_end(key)
-                return found[1]
-        made = make()
-        self.put(sources, made, size(made))
-        return made
-
-    def put(self, sources: tuple[object, ...], made: T, size: int) -> None:
-        """Keep what was made of these objects; ``size`` in the values' own measure."""
-        key = tuple(map(id, sources))
-        with self._lock:
-            former = self._found.pop(key, None)
-            self._size += size - (0 if former is None else former[2])
-            self._found[key] = (sources, made, size)
-            while self._size > self._most and len(self._found) > 1:
-                self._size -= self._found.popitem(last=False)[1][2]
 
 
 TARGETS = "targets"

@@ -20,9 +20,8 @@ from agent.values.limits import AgentMode
 from agent.values.number_format import counted, few, lasted
 from agent.values.observation import GapCause, ObservationPart
 from agent.values.progress import ExecuteFault
-from agent.values.proposal import Proposal
+from agent.values.proposal import Hold, HoldReason, Proposal
 from agent.values.reassignment import ENDED, PlanState
-from agent.values.verdict import Hold, HoldReason
 
 HANDOVER_MS = 120_000
 """A new leader reports what began up to so long before it could report: the former one may not have come to it."""

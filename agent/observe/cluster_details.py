@@ -29,9 +29,8 @@ from agent.values.kafka import (
 from agent.values.number_format import few
 from agent.values.observation import Gap, GapCause, ObservationPart, RawGroup, RawListedGroup, RawTopic
 from agent.wire.client import WireClient
-from agent.wire.epoch_group_calls import EPOCH_GROUP_CALLS
 from agent.wire.failure import CallFailed
-from agent.wire.group_calls import DESCRIBE_CALLS, DescribedGroups
+from agent.wire.group_calls import DESCRIBE_CALLS, EPOCH_GROUP_CALLS, DescribedGroups
 from agent.wire.offset_calls import CommittedOffsets, EndOffsets
 from assignors.problem import TopicPartition
 

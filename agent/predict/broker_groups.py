@@ -1,16 +1,19 @@
 """Predicted assignments of KIP-848, KIP-1071 and classic consumer groups by Kafka's assignors.
 
-The brokers' assignors ignore racks; their members come in hash map order and topics in the order of their ids.
+Of KIP-848 groups also by rackwise's plug-in for brokers (docs/plugin.md).
+The brokers' assignors ignore racks; their members come in hash map order and topics in the order of their ids. The
+plug-in's figures are those of `assignors.optimal_consumer`: balance, then racks, then stickiness; which of several
+members with the same racks gets a partition is its own choice.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.predict.assignor_input import SHARED_BUCKET, AssignorInput, share_a_bucket
+from agent.predict.assignor_input import SHARED_BUCKET, AssignorInput, RackSets, has_holes, share_a_bucket
 from agent.values.kafka import (
     COOPERATIVE_STICKY,
     GROUP_STANDBYS,
@@ -23,7 +26,7 @@ from agent.values.kafka import (
 )
 from agent.values.limits import GroupLimits
 from agent.values.plan import NotPredicted, PredictedAssignment, Prediction, PredictionBasis, PredictionCertainty
-from agent.values.snapshot import ConsumerGroup, Member, StreamsGroup, StreamsTopology
+from agent.values.snapshot import BrokerState, ConsumerGroup, Member, StreamsGroup, StreamsTopology, TopicState
 from assignors.kafka.consumer_problem import ClassicMember, ClassicProblem, GroupAssignment, leader_order
 from assignors.kafka.cooperative_sticky import MOST_FOLLOW_UPS, SettledAssignment, cooperative_sticky_settled
 from assignors.kafka.group_problem import GroupMember, GroupProblem, broker_order
@@ -36,7 +39,8 @@ from assignors.kafka.sticky import sticky_assign
 from assignors.kafka.streams_group_problem import ConfiguredSubtopology, StreamsGroupProblem, StreamsMember
 from assignors.kafka.streams_group_sticky import streams_group_sticky
 from assignors.kafka.streams_group_sticky_41 import streams_group_sticky_41
-from assignors.problem import TaskId, TopicPartition
+from assignors.optimal import optimal_consumer
+from assignors.problem import ConsumerMember, ConsumerProblem, TaskId, TopicPartition
 
 ASSIGNORS = {UNIFORM: assign_group_uniform, RANGE: assign_group_range}
 REGEX_NOTE = "topics that a regular-expression subscription matches are inferred from the group's assignment"
@@ -373,3 +377,44 @@ def leader_of(group: ConsumerGroup, software: str | None) -> LeaderClient:
 
 def _by_client_id(client_id: str) -> LeaderClient:
     return next((leader for name, leader in _BY_CLIENT_ID if name.fullmatch(client_id)), LeaderClient.UNKNOWN)
+
+
+OWN_CHOICE = "among assignments with these figures the plug-in may choose another"
+NO_LIMITS = "its settings are not read from the brokers; no limit of rackwise.assignor is assumed"
+
+
+def registered_racks(brokers: Iterable[BrokerState]) -> dict[int, str]:
+    """Broker -> ``broker.rack`` as the coordinator has it: a broker that is stopped stays registered."""
+    return {broker.id: broker.rack.rack_id for broker in brokers if broker.rack.rack_id}
+
+
+def plugin_problem(
+    group: ConsumerGroup, topics: Mapping[str, TopicState], sets: RackSets
+) -> ConsumerProblem | NotPredicted:
+    """The group as the plug-in sees it, or why that is unknown. ``sets``: of `registered_racks`."""
+    subscribed = [subscribed_topics(member, group) for member in group.members]
+    held = {partition.topic for member in group.members for partition in target_of(member)}
+    if held - topics.keys():
+        return NotPredicted.TOPICS_UNKNOWN
+    states = [topics[name] for name in sorted(set().union(*subscribed)) if name in topics]
+    if any(has_holes(state) for state in states):
+        return NotPredicted.TOPICS_UNKNOWN
+    return ConsumerProblem(
+        members=tuple(
+            ConsumerMember(id=member.id, rack=member.rack.rack_id, topics=names, owned=target_of(member))
+            for member, names in zip(group.members, subscribed, strict=True)
+        ),
+        racks={state.name: tuple([sets[one.replicas] for one in state.partitions]) for state in states},
+    )
+
+
+def predict_plugin(group: ConsumerGroup, topics: Mapping[str, TopicState], sets: RackSets) -> Prediction:
+    """The plug-in's next target. Raises BadProblem for a group that contradicts itself."""
+    problem = plugin_problem(group, topics, sets)
+    if isinstance(problem, NotPredicted):
+        return Prediction(group_id=group.id, assignor=group.assignor, why_not=problem)
+    answer = optimal_consumer(problem).assignment
+    keeps = all(tuple(sorted(member.owned)) == answer[member.id] for member in problem.members)
+    target = PredictedAssignment({name: answer[name] for name in sorted(answer)})
+    chosen = () if keeps else (OWN_CHOICE, NO_LIMITS)
+    return predicted_target(group, target, (*chosen, *regex_notes(group)))

@@ -29,9 +29,10 @@ from agent.predict.broker_groups import (
     broker_facts,
     predict_classic,
     predict_consumer,
+    predict_plugin,
     predict_streams,
+    registered_racks,
 )
-from agent.predict.plugin_groups import predict_plugin, registered_racks
 from agent.values.limits import GroupLimits, Limits
 from agent.values.memo import Memo, each
 from agent.values.plan import NotPredicted, Prediction

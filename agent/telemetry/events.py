@@ -249,6 +249,8 @@ GROUP_SHAPES: Mapping[EventKind, type[RawGroup]] = {
     EventKind.STREAMS_GROUP: RawStreamsGroup,
 }
 """The kind of event for each kind of group."""
+APPLICATION_SHAPES: Mapping[EventKind, type[RawStreamsGroup]] = {EventKind.STREAMS_GROUP: RawStreamsGroup}
+"""Those whose groups are always applications with tasks; a classic group may be one."""
 INPUT_SHAPES: Mapping[EventKind, type] = {
     EventKind.LOOK: LookData,
     EventKind.GAPS: GapsData,

@@ -18,9 +18,8 @@ from agent.values.number_format import counted, few, in_full, lasted
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart
 from agent.values.plan import Plan
 from agent.values.progress import ExecuteState
-from agent.values.proposal import Proposal
+from agent.values.proposal import Allow, HoldReason, Outcome, Proposal, Verdict
 from agent.values.snapshot import OtherGroup, Snapshot, TopicState
-from agent.values.verdict import Allow, HoldReason, Outcome, Verdict
 from agent.values.weights import FigureBasis
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ module (``plan/…``, ``throttle/…``, ``trigger/…``, ``approval/…``, ``pau
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 
 class JournalWrite(NamedTuple):
@@ -43,3 +43,25 @@ def under(view: JournalState, prefix: str) -> Iterable[Entry]:
     begin = f"{prefix}/"
     entries = (entry for key, entry in view.items() if key.startswith(begin))
     return sorted(entries, key=lambda entry: (entry.epoch, entry.seq))
+
+
+class JournalPort(Protocol):
+    """The leader writes here, and no other agent. Every method may be called from any thread.
+
+    Invariants: an append is one transaction; when it returns, it is durable and its writer was the newest. An append by
+    a fenced writer raises and has written nothing.
+    """
+
+    @property
+    def epoch(self) -> int:
+        """The leadership under which this writer writes."""
+
+    def view(self) -> JournalState:
+        """The journal's present state, own appends included. Immutable: a later append gives a new one."""
+
+    def append(self, *writes: JournalWrite) -> None:
+        """Write all of it or nothing, durably.
+
+        Raises FencedOut when another agent took over (fatal), JournalUnavailable when it was unknown in time
+        whether it was written; the view then has what was written once that is known again.
+        """

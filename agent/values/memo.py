@@ -8,10 +8,12 @@ not for a dict that is written to, or where ``1`` and ``True`` differ.
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import compress, count, repeat
 from operator import is_not, ne
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 Result = TypeVar("Result")
 
@@ -98,3 +100,36 @@ def _differing(before: Sequence[Any], now: Sequence[Any]) -> list[int]:
     others = list(map(is_not, before, now))
     differ = map(ne, compress(before, others), compress(now, others))
     return list(compress(compress(count(), others), differ))
+
+
+class IdentityMemo(Generic[Result]):
+    """Values by the identity of what they were made of."""
+
+    def __init__(self, most: int) -> None:
+        """``most`` is the greatest sum of sizes that is kept, as the values' own measure has it."""
+        self._most = most
+        self._size = 0
+        self._found: OrderedDict[tuple[int, ...], tuple[tuple[object, ...], Result, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, sources: tuple[object, ...], make: Callable[[], Result], size: Callable[[Result], int]) -> Result:
+        """What was made of these very objects before, or what ``make`` makes of them now."""
+        key = tuple(map(id, sources))
+        with self._lock:
+            found = self._found.get(key)
+            if found is not None:
+                self._found.move_to_end(key)
+                return found[1]
+        made = make()
+        self.put(sources, made, size(made))
+        return made
+
+    def put(self, sources: tuple[object, ...], made: Result, size: int) -> None:
+        """Keep what was made of these objects; ``size`` in the values' own measure."""
+        key = tuple(map(id, sources))
+        with self._lock:
+            former = self._found.pop(key, None)
+            self._size += size - (0 if former is None else former[2])
+            self._found[key] = (sources, made, size)
+            while self._size > self._most and len(self._found) > 1:
+                self._size -= self._found.popitem(last=False)[1][2]

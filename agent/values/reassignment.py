@@ -29,7 +29,7 @@ from typing import NamedTuple
 from agent.values.limits import ExecuteLimits
 from agent.values.number_format import counted, sized
 from agent.values.observation import ObservationPart
-from agent.values.proposal import PlacementChange, Proposal
+from agent.values.proposal import PlacementChange, PlanAttempt, Proposal
 from agent.values.snapshot import Snapshot
 from agent.values.throttles import ThrottleResource
 from assignors.problem import TopicPartition
@@ -287,17 +287,6 @@ class ReassignmentPolicy(NamedTuple):
 
 _NAME = re.compile(r"(?P<of>.+?)(?:\.(?P<number>[1-9][0-9]{0,8}))?")
 _BACK = "-back"
-
-
-class PlanAttempt(NamedTuple):
-    """A plan's name, taken apart."""
-
-    of: str
-    """Id of the proposal, or the name of the rolled-back plan with `_BACK` after it."""
-    number: int = 1
-
-    def __str__(self) -> str:
-        return self.of if self.number == 1 else f"{self.of}.{self.number}"
 
 
 def attempt(name: str) -> PlanAttempt:

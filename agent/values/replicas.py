@@ -8,13 +8,11 @@ another rack with a broker to take one; a replica of unknown rack counts against
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from agent.values.number_format import counted
 from agent.values.snapshot import BrokerState, PartitionState, RackState, Reassignment, Snapshot, TopicState
-from assignors.problem import TopicPartition
 
 Replicas = tuple[int, ...]
 
@@ -114,19 +112,3 @@ def settled_topic(topic: TopicState, snapshot: Snapshot) -> TopicState:
         for state in topic.partitions
     )
     return topic._replace(partitions=tuple(partitions))
-
-
-def under_min_isr_meanwhile(
-    id_: TopicPartition, minimum: int, replicas: Sequence[int], after: Iterable[object]
-) -> str | None:
-    """Why that partition would refuse writes with acks=all while it moves; None when it would take them.
-
-    While it moves it has more replicas, so a min ISR above their former number counts in full (KIP-455).
-    """
-    has, needed = len(replicas), min(minimum, len({*replicas, *after}))
-    if needed <= has:
-        return None
-    return (
-        f"while it moves, {id_} needs {counted(needed, 'in-sync replica')} for writes with acks=all, and it has {has}:"
-        f" lower min.insync.replicas of {id_.topic} to {has} first"
-    )

@@ -141,6 +141,7 @@ class GroupKind(StrEnum):
 
 CLASSIC_KINDS = frozenset((GroupKind.CLASSIC_CONSUMER, GroupKind.CLASSIC_STREAMS))
 """The group's leader assigns; only these groups can be asked for a rebalance."""
+TASK_KINDS = frozenset((GroupKind.CLASSIC_STREAMS, GroupKind.STREAMS))  # applications, whose members have tasks
 COORDINATOR_KINDS = {GroupKind.CONSUMER: "consumer groups (KIP-848)", GroupKind.STREAMS: "streams groups (KIP-1071)"}
 """Kinds whose coordinator assigns, with Kafka's own assignors without looking at racks -> their name in sentences."""
 PLUGIN_ASSIGNOR = "rackwise"

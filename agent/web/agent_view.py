@@ -22,8 +22,8 @@ from agent.simulate.evaluation import StageEvaluation
 from agent.values.cycle import AgentIdentity, Cycle
 from agent.values.journal import JournalState
 from agent.values.progress import AgentDocument, AgentsDocument, ExecuteState
+from agent.values.proposal import Hold, HoldReason, Verdict
 from agent.values.rates import RateMeasurement, RateSource, judged
-from agent.values.verdict import Hold, HoldReason, Verdict
 from agent.web.loop_state import LoopState
 from agent.web.what_if_answers import WhatIfAnswers
 from config.load import LoadedSettings

@@ -17,9 +17,8 @@ from agent.values.cycle import Cycle
 from agent.values.finding import FindingSeverity
 from agent.values.last_known import is_failed
 from agent.values.number_format import counted, few
-from agent.values.proposal import Proposal, ProposalKind
+from agent.values.proposal import Proposal, ProposalKind, Refuse
 from agent.values.snapshot import ConsumerGroup, Group, OtherGroup, Snapshot, TopicState
-from agent.values.verdict import Refuse
 
 ROW_MS = 60_000
 """Cycles within the same minute share a row."""
@@ -158,7 +157,7 @@ def _gone(cycle: Cycle, planned_before: Cycle | None) -> Iterator[EndedProposal]
     if planned_before is None or not cycle.planned or is_failed(cycle.snapshot):
         return
     open_ = {one.id for one in cycle.proposals}
-    refused = {one.proposal_id: one.sentence for one in planned_before.verdicts if isinstance(one, Refuse)}
+    refused = {one.proposal_id: one.why for one in planned_before.verdicts if isinstance(one, Refuse)}
     same = {(one.kind, one.subject): one.id for one in cycle.proposals}
     racks = racks_of(planned_before.snapshot)
     for one in planned_before.proposals:
@@ -166,7 +165,7 @@ def _gone(cycle: Cycle, planned_before: Cycle | None) -> Iterator[EndedProposal]
             other = same.get((one.kind, one.subject))
             why = f"replaced by {other}" if other is not None else refused.get(one.id, "there is no reason for it now")
             done = _done(one, cycle.snapshot, planned_before)
-            why = done or why.removeprefix("refused: ")
+            why = done or why
             yield EndedProposal(one, cycle.snapshot.taken_ms, why, racks, is_done=done is not None)
 
 

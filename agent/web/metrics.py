@@ -19,8 +19,8 @@ from agent.values.cycle import Cycle
 from agent.values.last_known import LastKnown, is_listed
 from agent.values.observation import ObservationPart
 from agent.values.progress import ExecuteState
+from agent.values.proposal import Allow, Verdict
 from agent.values.snapshot import Snapshot, TaskCopy, TaskRole
-from agent.values.verdict import Allow, Verdict
 from agent.web.lag_metrics import LAG_METRICS, ConsumerLags, LagDetail
 from agent.web.loop_state import LoopState
 from agent.web.money_metrics import (

@@ -12,14 +12,18 @@ from itertools import groupby
 from agent.values.kafka import ELECTION_NOT_NEEDED, INVALID_REPLICATION_FACTOR, UNKNOWN_TOPIC_OR_PARTITION
 from agent.values.number_format import counted
 from agent.values.throttles import ThrottleChange, ThrottleResource
-from agent.wire import cluster_calls, config_changes, membership_calls
-from agent.wire.change_result import (
+from agent.wire import cluster_calls, membership_calls
+from agent.wire.changes import (
     ChangeResult,
+    DescribedThrottles,
     Fate,
     LeaveOut,
+    LeaveOutThrottles,
     RequestPrecheck,
     answered,
+    change_throttles,
     counted_as_done,
+    describe_throttles,
     precheck,
     unanswered,
 )
@@ -209,25 +213,23 @@ class WireAdminClient(WireReadClient):
         """Bytes of those replicas (broker -> partitions); replicas without an answer are absent."""
         return cluster_calls.replica_sizes(self._pool, replicas, Deadline.after_ms(deadline_ms))
 
-    def describe_throttles(
-        self, topics: Iterable[str], brokers: Iterable[int], deadline_ms: int
-    ) -> config_changes.DescribedThrottles:
+    def describe_throttles(self, topics: Iterable[str], brokers: Iterable[int], deadline_ms: int) -> DescribedThrottles:
         """The four throttle keys of topics and brokers, layer by layer."""
-        return config_changes.describe_throttles(self._pool, topics, brokers, Deadline.after_ms(deadline_ms))
+        return describe_throttles(self._pool, topics, brokers, Deadline.after_ms(deadline_ms))
 
     def change_throttles(
         self,
         changes: Iterable[ThrottleChange],
         deadline_ms: int,
         begin_by: Deadline | None = None,
-        leave_out: config_changes.LeaveOut | None = None,
+        leave_out: LeaveOutThrottles | None = None,
     ) -> dict[ThrottleResource, ChangeResult]:
         """One result for each topic or broker. Raises ForbiddenChangeError for any other key than the four.
 
         Nothing is sent of resources that ``leave_out`` returns for the settings right before the request.
         """
         deadline = Deadline.after_ms(deadline_ms)
-        return config_changes.change_throttles(self._pool, changes, deadline, begin_by, leave_out)
+        return change_throttles(self._pool, changes, deadline, begin_by, leave_out)
 
     def group_line(self, group_id: str, deadline_ms: int) -> membership_calls.CoordinatorConnection:
         """A connection of its own to the group's coordinator; the caller closes it. Raises CallFailed."""

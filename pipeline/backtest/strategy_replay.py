@@ -35,9 +35,8 @@ from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory, PredictionMemory
 from agent.values.plan import Plan
-from agent.values.proposal import Proposal, ProposalKind
+from agent.values.proposal import Allow, Hold, HoldReason, Proposal, ProposalKind
 from agent.values.snapshot import Group, Snapshot
-from agent.values.verdict import Allow, Hold, HoldReason
 from pipeline.backtest.effects import ActEffect, EffectEnd, SimulatedLook, StageResults, effect_of, with_effects
 from pipeline.backtest.look import HistoryLook, seen_under
 from pipeline.backtest.strategies import AS_RECORDED, BacktestStrategy, limits_under

@@ -11,8 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from agent.explain.finding_ends import ends_by
-from agent.values.finding import FindingReason
+from agent.values.finding import FindingReason, ends_by
 from agent.values.proposal import ProposalKind, ProposalReason
 from config.foreign_text import harmless
 from pipeline.report.advice import todo

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from agent.telemetry.events import EventKind
+from agent.telemetry.events import APPLICATION_SHAPES, EventKind
 from pipeline.local_relation import local_relation
 from pipeline.schemas.silver import LOOKS
 from pipeline.schemas.table import LONG, STRING, column, columns
@@ -126,4 +126,4 @@ def _may_be_application() -> Column:
     kind = F.col("kind")
     fragment = (kind == EventKind.FRAGMENT.value) & _is(GROUP)
     classic = (kind == EventKind.GROUP.value) & F.contains("data", F.lit(APPLICATION))
-    return (kind == EventKind.STREAMS_GROUP.value) | classic | fragment
+    return kind.isin([one.value for one in APPLICATION_SHAPES]) | classic | fragment

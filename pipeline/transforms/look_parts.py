@@ -17,10 +17,10 @@ from agent.decode.members import decode_members
 from agent.decode.values import DecodedGroups, StreamsAssignment
 from agent.memory.codec import memory_to_json
 from agent.model.build_snapshot import build_snapshot
-from agent.telemetry.events import INPUT_SHAPES, EventKind, TelemetryEvent, TopicData
+from agent.telemetry.events import APPLICATION_SHAPES, INPUT_SHAPES, EventKind, TelemetryEvent, TopicData
 from agent.telemetry.looks import memory_of, observation_from_events
 from agent.values.kafka import STREAMS_PROTOCOL
-from agent.values.observation import Observation, RawStreamsGroup
+from agent.values.observation import Observation
 from agent.values.typed_json import from_json
 from assignors.problem import TopicPartition
 from pipeline.transforms.look_rows import (
@@ -150,7 +150,7 @@ def _applications(observation: Observation, decoded: DecodedGroups) -> tuple[set
     """Ids of the Kafka Streams applications, and the topics that they name; changelogs begin with the id."""
     applications: set[str] = set()
     names: set[str] = set()
-    for streams in observation.described(RawStreamsGroup):
+    for streams in [one for shape in APPLICATION_SHAPES.values() for one in observation.described(shape)]:
         applications.add(streams.group_id)
         for sub in streams.subtopologies or ():
             names.update(sub.source_topics, sub.repartition_source_topics, sub.changelog_topics)
@@ -169,7 +169,7 @@ def _may_be_application(event: BronzeEvent) -> bool:
     kind = event.kind
     if kind == EventKind.GROUP:
         return APPLICATION in event.data
-    return kind == EventKind.STREAMS_GROUP or (kind == EventKind.FRAGMENT and event.subject.startswith(GROUP))
+    return kind in APPLICATION_SHAPES or (kind == EventKind.FRAGMENT and event.subject.startswith(GROUP))
 
 
 def _as_bronze(event: TelemetryEvent) -> BronzeEvent:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
-from agent.cli.plugin_jar import BROKER_LINES, packaged_jar
+from agent.cli.plugin import BROKER_LINES, packaged_jar
 from agent.errors import BadInput
 from agent.money.traffic import bytes_words
 from agent.values.assessment import LocalityMeasure

@@ -15,11 +15,10 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from agent.act.journal.journal import JournalPort
 from agent.act.lead.leadership import JournalLeadership
 from agent.errors import FatalFailure, JournalUnavailable
 from agent.process import StopSignal
-from agent.values.journal import JournalWrite
+from agent.values.journal import JournalPort, JournalWrite
 from tests.act.journals import CLUSTER, leadership_plan
 
 _PAUSE_S = 0.05

@@ -30,7 +30,7 @@ from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock
 from agent.values.throttles import OpType, ThrottleChange, ThrottleResource
 from agent.wire.admin_client import WireAdminClient
-from agent.wire.change_result import ChangeResult
+from agent.wire.changes import ChangeResult
 from agent.wire.failure import CallFailed
 from agent.wire.membership_calls import JoinRequest
 from assignors.problem import TopicPartition

@@ -8,10 +8,9 @@ from typing import Any
 
 from agent.values.observation import RawBroker, RawPartition, RawReassignment, RawTopic
 from agent.values.throttles import KEYS_OF, SeenThrottle, ThrottleChange, ThrottleResource
-from agent.wire.change_result import DONE, ChangeResult, Fate, LeaveOut, RequestPrecheck
+from agent.wire.changes import DONE, ChangeResult, DescribedThrottles, Fate, LeaveOut, RequestPrecheck
+from agent.wire.changes import LeaveOut as ConfigsLeftOut
 from agent.wire.cluster_calls import ClusterAnswer, DescribedConfigs, TopicsAnswer
-from agent.wire.config_changes import DescribedThrottles
-from agent.wire.config_changes import LeaveOut as ConfigsLeftOut
 from agent.wire.failure import CallFailed, Deadline
 from assignors.problem import TopicPartition
 

@@ -17,7 +17,6 @@ import structlog
 from agent.act.commands.inbox import MOST_AT_ONCE, CommandInbox
 from agent.act.commands.inbox import InboxCommand as Waiting
 from agent.act.execute_mode import ExecuteMode
-from agent.act.journal.journal import JournalPort
 from agent.errors import FatalFailure, JournalUnavailable
 from agent.execute.commands.identity import CommandSigner, signed
 from agent.guard.judge import guard
@@ -35,13 +34,13 @@ from agent.journal.commands import (
 from agent.journal.leader import LeaderEntry, leader_write
 from agent.journal.record_trust import JournalKey
 from agent.values.clock import system_clock
-from agent.values.journal import JournalState, JournalWrite
+from agent.values.journal import JournalPort, JournalState, JournalWrite
 from agent.values.limits import AgentMode, ApproveLimits, ExecuteLimits, Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation
 from agent.values.progress import ExecuteFault, ExecuteState
+from agent.values.proposal import Allow
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget
-from agent.values.verdict import Allow
 from assignors.problem import TopicPartition
 from tests.act.triggers import MemoryJournal
 from tests.guard.acting import PLAIN, SMALL
@@ -191,7 +190,7 @@ def test_what_was_allowed_is_not_begun_after_a_pause_or_a_cancel_was_answered(
         wait_for(lambda: answer_to(journal.view(), "c-1") is not None, "it is answered", 20)
         answered = answer_to(journal.view(), "c-1")
         assert answered is not None
-        outcome = one.carry_out(proposal, allowed, snapshot)
+        outcome = one.carry_out(proposal, snapshot)
         assert outcome.done is not answered.answer.done, (answered.answer.sentence, outcome.sentence)
         assert "ann@desk" in outcome.sentence
     assert not any(key.startswith(("trigger/", "plan/")) for key in journal.view())
@@ -214,7 +213,7 @@ def test_a_plan_is_handed_over_with_the_end_of_its_approval_and_the_racks_it_res
         view = one.view()
         (allowed,) = guard([proposal], snapshot, Memory(), limits, view, now_ms)
         assert isinstance(allowed, Allow), allowed
-        assert one.carry_out(proposal, allowed, snapshot).done
+        assert one.carry_out(proposal, snapshot).done
         wait_for(lambda: bool(plan_entries.plans(journal.view())), "it is written down", 20)
     (plan,) = plan_entries.plans(journal.view())
     named = {broker for target in plan.targets for broker in (*target.before, *target.after)}
@@ -275,7 +274,7 @@ def test_nothing_begins_before_what_operators_asked_for_earlier_was_read(monkeyp
     first = "operators' commands that wait are answered first"
     with acting(Leading(journal, box), limits=limits) as one:
         wait_for(lambda: first in one.now().waits, "no batch of an open plan begins", 20)
-        assert one.carry_out(proposal, allowed, snapshot).sentence == f"not done: {first}"
+        assert one.carry_out(proposal, snapshot).sentence == f"not done: {first}"
         box.trouble = "commands could not be read from rackwise.commands: Broker: Topic authorization failed"
         wait_for(lambda: first not in one.now().waits, "what cannot be read does not hold", 20)
         box.trouble = None
@@ -283,7 +282,7 @@ def test_nothing_begins_before_what_operators_asked_for_earlier_was_read(monkeyp
         box.reached = True
         wait_for(lambda: first not in one.now().waits, "all was read", 20)
         box.reached = False
-        assert one.carry_out(proposal, allowed, snapshot).done, "once"
+        assert one.carry_out(proposal, snapshot).done, "once"
 
 
 def test_a_pause_that_waited_comes_before_the_first_thing_that_begins() -> None:
@@ -302,7 +301,7 @@ def test_a_pause_that_waited_comes_before_the_first_thing_that_begins() -> None:
     )  # fmt: skip
     try:
         one._follow()
-        outcome = one.carry_out(proposal, allowed, snapshot)
+        outcome = one.carry_out(proposal, snapshot)
     finally:
         one.close()
     assert (outcome.done, "ann@desk" in outcome.sentence) == (False, True)

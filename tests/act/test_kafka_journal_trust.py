@@ -13,7 +13,6 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from agent.act.commands.commands_topic import send_command
 from agent.act.commands.inbox import POSITION
-from agent.act.journal.journal import JournalPort
 from agent.act.journal.journal_topic import JournalWatermark, KafkaJournalPlan
 from agent.act.lead.leadership import JournalLeadership
 from agent.act.lead.leadership_plan import LeadershipPlan
@@ -21,7 +20,7 @@ from agent.act.lead.lease import committed_watermark
 from agent.errors import BadInput
 from agent.journal.leader import LEADER
 from agent.journal.record_trust import JournalKey, JournalTrust, signed_witness
-from agent.values.journal import JournalState, JournalWrite
+from agent.values.journal import JournalPort, JournalState, JournalWrite
 from tests.act.journals import (
     CLUSTER,
     a_write,

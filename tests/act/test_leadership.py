@@ -11,7 +11,6 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from agent.act.commands.inbox import POSITION
-from agent.act.journal.journal import JournalPort
 from agent.act.lead.leadership import JournalLeadership, read_journal
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.act.lead.lease import KafkaLease, LeasePlan, LeaseState, awake_ms
@@ -20,6 +19,7 @@ from agent.journal.leader import LEADER, leader_in
 from agent.observe.context import ObserverState, ObserveScope
 from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock
+from agent.values.journal import JournalPort
 from tests.act.journals import CLUSTER, a_write, leadership_plan, make_topics, new_prefix, opened, plan
 from tests.act.leader_processes import members_of
 from tests.cluster.driver import ClusterDriver

@@ -22,7 +22,7 @@ from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE, LEADER_REPLICAS
 from agent.values.observation import RawReassignment
 from agent.values.throttles import OpType, SeenThrottle, ThrottleChange, ThrottleResource
 from agent.wire.admin_client import WireAdminClient
-from agent.wire.change_result import DONE, ChangeResult, Fate
+from agent.wire.changes import DONE, ChangeResult, Fate
 from agent.wire.failure import Deadline
 from assignors.problem import TopicPartition
 from tests.act.stub_admin_client import StubAdminClient, topic, unknown

@@ -21,7 +21,7 @@ from agent.execute.reassign.messages import (
     RequestResult,
 )
 from agent.journal import plan_entries, targets
-from agent.journal.commands import next_attempt
+from agent.journal.approvals import next_attempt
 from agent.journal.targets import plan_size
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentPolicy, ReassignmentTarget
 from tests.act.triggers import MemoryJournal

@@ -24,7 +24,7 @@ from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentPolicy, ReassignmentTarget
 from agent.values.throttles import SeenThrottle
 from agent.wire.admin_client import WireAdminClient
-from agent.wire.change_result import DONE, ChangeResult, Fate
+from agent.wire.changes import DONE, ChangeResult, Fate
 from assignors.problem import TopicPartition
 from tests.act.stub_admin_client import StubAdminClient, topic
 from tests.act.triggers import MemoryJournal

@@ -25,8 +25,8 @@ from agent.journal.triggers import TriggerEffect, TriggerPath, TriggerVerdict, p
 from agent.values.clock import system_clock
 from agent.values.limits import Limits, TriggerLimits, TriState
 from agent.values.memory import Memory
+from agent.values.proposal import Outcome
 from agent.values.snapshot import Snapshot
-from agent.values.verdict import Outcome
 from agent.wire.admin_client import WireAdminClient
 from assignors.problem import TopicPartition
 from testbed.cluster import ClusterSpec, EmbeddedCluster

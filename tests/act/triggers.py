@@ -13,8 +13,15 @@ from agent.decode.values import Subscription
 from agent.values.finding import SubjectId
 from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.observation import RawClassicGroup
-from agent.values.proposal import PredictedEffect, Proposal, ProposalKind, ProposalMove, ProposalReason, ProposalRow
-from agent.values.verdict import Outcome
+from agent.values.proposal import (
+    Outcome,
+    PredictedEffect,
+    Proposal,
+    ProposalKind,
+    ProposalMove,
+    ProposalReason,
+    ProposalRow,
+)
 from agent.wire.admin_client import WireAdminClient
 from agent.wire.client import WireClient
 from agent.wire.failure import CallFailed

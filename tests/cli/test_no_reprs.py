@@ -9,7 +9,7 @@ import pytest
 
 from agent.cli.output import forget
 from agent.values.finding import SubjectId
-from agent.values.verdict import HoldReason
+from agent.values.proposal import HoldReason
 from tests.cli.conftest import Run
 from tests.cli.test_hostile_cluster import CASES, Case, World, run, world
 from tests.hostile_cluster import Name, twin

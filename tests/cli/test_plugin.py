@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agent.cli import plugin_jar
+from agent.cli import plugin
 from tests.cli.conftest import Run
 from tests.cli.documents import validate
 from tests.docs.document_schemas import DOCUMENTS
@@ -163,7 +163,7 @@ def test_a_write_that_is_cut_off_leaves_what_was_there(
 def test_an_installation_without_the_jar_says_in_one_sentence_what_to_do(
     here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plugin_jar, "_PACKAGED", tmp_path / "none.jar")
+    monkeypatch.setattr(plugin, "_PACKAGED", tmp_path / "none.jar")
     for given in ((), ("-o", str(tmp_path))):
         done = here("plugin", "jar", *given)
         assert_one_error(done, 1)

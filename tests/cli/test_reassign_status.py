@@ -10,7 +10,7 @@ from agent.act.journal.journal_topic import NoJournalError
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.cli import ask
 from agent.cli.reassign import COPIES
-from agent.cli.records import copy_cells
+from agent.cli.tables import copy_cells
 from agent.daemon.limits_from_settings import to_leadership_plan
 from agent.documents.proposals import CopyRow
 from agent.errors import JournalUnavailable, RackwiseError

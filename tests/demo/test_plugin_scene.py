@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli import plugin_jar
+from agent.cli import plugin
 from agent.errors import BadInput, GaveUp
 from agent.loop import CycleStages, run_cycle
 from agent.simulate.evaluation import first_memory, second_look
@@ -70,7 +70,7 @@ def test_a_kafka_without_the_interface_and_an_installation_without_the_jar_are_r
 ) -> None:
     with pytest.raises(BadInput, match=r"Kafka 4\.0\.1 has no plug-in"):
         with_plugin(ClusterSpec(version="4.0.1"))
-    monkeypatch.setattr(plugin_jar, "_PACKAGED", tmp_path / "none.jar")
+    monkeypatch.setattr(plugin, "_PACKAGED", tmp_path / "none.jar")
     with pytest.raises(GaveUp, match="no jar of the plug-in"):
         with_plugin(ClusterSpec())
 

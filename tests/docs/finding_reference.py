@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from agent.explain.finding_ends import ENDS
-from agent.values.finding import FindingReason, FindingSeverity
+from agent.values.finding import ENDS, FindingReason, FindingSeverity
 from tests.docs.house import files, tree_of
 from tests.docs.reference_pages import table, write
 

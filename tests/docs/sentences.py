@@ -35,7 +35,7 @@ NOT_READ = (
 ANSWERING = (
     "agent.explain",
     "agent.guard",
-    "agent.cli.records",
+    "agent.cli.tables",
     "agent.documents.journal",
 )
 # Not Kafka's words, or not plain ones: a thing is the subject of a sentence, and no unknown person does anything.

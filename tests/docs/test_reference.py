@@ -6,11 +6,9 @@ import re
 
 import pytest
 
-from agent.explain.finding_ends import ENDS
 from agent.guard.judge import ALL_CHECKS
-from agent.values.finding import FindingReason
-from agent.values.proposal import ProposalReason
-from agent.values.verdict import HoldReason, RefuseReason
+from agent.values.finding import ENDS, FindingReason
+from agent.values.proposal import HoldReason, ProposalReason, RefuseReason
 from tests.cli.documents import commands
 from tests.docs import api_reference
 from tests.docs.exit_code_reference import codes

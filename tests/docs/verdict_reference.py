@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agent.guard.judge import ALL_CHECKS, APPROVED, check_name
-from agent.values.verdict import Hold, HoldReason, RefuseReason
+from agent.values.proposal import Hold, HoldReason, RefuseReason
 from tests.docs.reference_pages import table, write
 
 HEAD = """\

@@ -10,7 +10,7 @@ from agent.journal import plan_entries
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from agent.values.reassignment import Batch, BatchState, PartitionEndReason, PlanState, ReassignmentPlan
 from agent.values.throttles import ThrottleResource
-from agent.wire.config_changes import DescribedThrottles
+from agent.wire.changes import DescribedThrottles
 from assignors.problem import TopicPartition
 from testbed.cluster import EmbeddedCluster
 from tests.act.reassignments import DEADLINE_MS, placement, throttles

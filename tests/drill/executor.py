@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 import structlog
 
 from agent.act.journal.file_journal import FileJournal
-from agent.act.journal.journal import JournalPort
 from agent.act.lead.leadership import JournalLeadership
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.act.reassign.reassignment_executor import ReassignmentExecutor
@@ -40,7 +39,7 @@ from agent.journal.commands import CommandVerb, OperatorCommand, answer_to, comm
 from agent.journal.leader import LeaderEntry, corrections, in_past
 from agent.process import StopSignal
 from agent.values.clock import Clock, ClockReading, system_clock
-from agent.values.journal import JournalWrite
+from agent.values.journal import JournalPort, JournalWrite
 from agent.values.limits import AgentMode, ExecuteLimits, Limits
 from agent.values.reassignment import ReassignmentPlan, ReassignmentPolicy
 from agent.values.typed_json import from_json

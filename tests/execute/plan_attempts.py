@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from agent.execute.commands.apply import apply_commands
 from agent.journal import plan_entries
-from agent.journal.commands import CommandVerb, LeaderAnswer, next_attempt
+from agent.journal.approvals import next_attempt
+from agent.journal.commands import CommandVerb, LeaderAnswer
 from agent.values.journal import JournalState
 from agent.values.reassignment import Batch, BatchState, PartitionEnd, PartitionEndReason, PlanState
 from tests.execute.commands import EMPTY, LIMITS, MINUTE, MOVE, STANDING, TARGET, ask, done, plan

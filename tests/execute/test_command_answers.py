@@ -104,7 +104,7 @@ def test_what_has_moved_is_taken_back_by_a_plan_that_lasts_as_long_as_an_approva
     (word,) = result.words
     assert isinstance(word, PlanAccepted)
     assert word.plan.begin_by_ms == NOW_MS + LIMITS.approve.valid_ms
-    assert (word.plan.throttle_bytes_per_s, word.plan.max_moves, word.plan.order) == (5_000_000, 2, NOW_MS)
+    assert (word.plan.throttle_bytes_per_s, word.plan.max_moves) == (5_000_000, 2)
 
 
 def test_a_plan_of_before_that_does_not_say_what_it_moved_is_known_by_its_own_batches() -> None:

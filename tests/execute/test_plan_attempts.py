@@ -12,19 +12,11 @@ from agent.execute.commands.apply import apply_commands, replay_undelivered
 from agent.execute.commands.command_context import ExpectedVerdict
 from agent.execute.reassign.messages import BatchPermission, CommandReceived, PlanAccepted, PlanCommand
 from agent.journal import plan_entries
-from agent.journal.approvals import ApprovalState, approval_cleanup, approval_of, plan_hash
-from agent.journal.commands import (
-    CommandVerb,
-    LeaderAnswer,
-    OperatorCommand,
-    answer_to,
-    answered,
-    history,
-    next_attempt,
-)
+from agent.journal.approvals import ApprovalState, approval_cleanup, approval_of, next_attempt, plan_hash
+from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, answer_to, answered, history
 from agent.values.journal import JournalState, JournalWrite
+from agent.values.proposal import PlanAttempt
 from agent.values.reassignment import (
-    PlanAttempt,
     PlanState,
     ReassignmentPlan,
     attempt,

@@ -8,8 +8,7 @@ import pytest
 from agent.act.execute_mode import hand_over
 from agent.act.reassign.reassignment_executor import ReassignmentExecutor
 from agent.execute.commands.apply import apply_commands
-from agent.guard.approval_checks import foreseen
-from agent.guard.judge import explained
+from agent.guard.judge import explained, foreseen
 from agent.journal import plan_entries
 from agent.journal.commands import CommandVerb
 from agent.journal.targets import (
@@ -22,9 +21,8 @@ from agent.journal.targets import (
 )
 from agent.values.memory import Memory
 from agent.values.plan import RuleAnswer
-from agent.values.proposal import ProposalRow
+from agent.values.proposal import Allow, HoldReason, ProposalRow
 from agent.values.reassignment import InvalidProposalError, PlanState, ReassignmentPlan, ReassignmentTarget
-from agent.values.verdict import Allow, HoldReason
 from assignors.problem import TopicPartition
 from tests.docs.schemas import journal_schema
 from tests.execute.commands import LIMITS, MOVE, STANDING, TARGET, ask, done, in_journal, plan
@@ -123,7 +121,7 @@ def test_what_became_too_large_since_is_not_handed_over(monkeypatch: pytest.Monk
     snapshot, proposal = only(shared())
     monkeypatch.setattr("agent.journal.targets.MOST_HEADER_BYTES", 10)
     with pytest.raises(InvalidProposalError, match="its reason and racks take"):
-        hand_over(ReassignmentExecutor.__new__(ReassignmentExecutor), proposal, Allow(proposal.id, ""), snapshot, 1, 2)
+        hand_over(ReassignmentExecutor.__new__(ReassignmentExecutor), proposal, Allow(proposal.id, ""), snapshot, 2)
 
 
 # --- taking back ----------------------------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from agent.journal.commands import KEPT, CommandVerb, history, pause_in, signed_
 from agent.values.journal import JournalState, JournalWrite
 from agent.values.limits import AgentMode, ApprovalRule, ApproveLimits, Limits
 from agent.values.memory import Memory
+from agent.values.proposal import Hold
 from agent.values.reassignment import PlanState
-from agent.values.verdict import Hold
 from tests.execute.commands import LIMITS, MINUTE, MOVE, STANDING, InboxEntry, ask, done, plan
 from tests.execute.test_identity import ANN, CLUSTER, LIVE, PEOPLE, VIEW, wish
 from tests.guard.test_judge import shared

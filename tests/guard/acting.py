@@ -11,10 +11,9 @@ from agent.journal.triggers import TriggerEffect, TriggerEntry, TriggerExpectati
 from agent.values.journal import JournalState, JournalWrite
 from agent.values.limits import AgentMode, ApprovalRule, Limits, TriggerLimits, TriState
 from agent.values.memory import Memory
-from agent.values.proposal import Proposal
+from agent.values.proposal import Hold, Proposal, Verdict
 from agent.values.reassignment import Batch, BatchState, PlanState, ReassignmentPlan, ReassignmentTarget
 from agent.values.snapshot import Snapshot
-from agent.values.verdict import Hold, Verdict
 from agent.values.windows import TimeWindow
 from tests.guard.test_judge import proposals_of
 from tests.journals import journal

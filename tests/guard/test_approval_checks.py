@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.guard.approval_checks import DEFAULT_RULE
-from agent.guard.judge import guard
+from agent.guard.judge import DEFAULT_RULE, guard
 from agent.journal.approvals import (
     KEPT,
     KEPT_HIDDEN,
@@ -29,8 +28,7 @@ from agent.journal.approvals import (
 from agent.values.journal import JournalState, JournalWrite
 from agent.values.limits import ApprovalRule
 from agent.values.memory import Memory
-from agent.values.proposal import PredictedEffect, Proposal
-from agent.values.verdict import Allow, Hold, HoldReason
+from agent.values.proposal import Allow, Hold, HoldReason, PredictedEffect, Proposal
 from tests.guard.acting import EMPTY_JOURNAL, HOUR, MINUTE, SMALL, approval, held, judged, limits_of, only, promoted
 from tests.guard.test_judge import shared, swapped
 from tests.journals import journal

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from agent.guard.approval_checks import broken, kept, preconditions_hold
+from agent.guard.judge import broken, kept, preconditions_hold
 from agent.journal.approvals import ApprovalState
 from agent.values.limits import ApprovalRule
 from agent.values.observation import Gap, GapCause, ObservationPart
-from agent.values.proposal import PredictedEffect, Proposal
-from agent.values.verdict import Hold
+from agent.values.proposal import Hold, PredictedEffect, Proposal
 from tests.guard.acting import HOUR, MINUTE, approval, judged, only
 from tests.guard.test_judge import shared, swapped
 from tests.journals import journal

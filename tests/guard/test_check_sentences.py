@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.guard.approval_checks import foreseen
-from agent.guard.judge import explained, guard, recheck
+from agent.guard.judge import explained, foreseen, guard, recheck
 from agent.journal import plan_entries
 from agent.journal.approvals import by_rule
 from agent.journal.triggers import TriggerVerdict
@@ -15,8 +14,8 @@ from agent.values.journal import JournalState
 from agent.values.limits import ApprovalRule, Limits
 from agent.values.memory import Memory
 from agent.values.plan import RuleAnswer
+from agent.values.proposal import Allow, Hold, HoldReason, Refuse, RefuseReason
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget
-from agent.values.verdict import Allow, Hold, HoldReason, Refuse, RefuseReason
 from agent.values.windows import TimeWindow, TimeWindowSet
 from tests.guard.acting import (
     ELSEWHEN,
@@ -230,15 +229,15 @@ def test_right_before_it_is_done_the_time_of_day_counts_and_not_that_of_the_look
 def test_an_approval_is_answered_by_what_the_guard_would_say() -> None:
     allowed = foreseen(Allow("p", "allowed: approved by ann", by="ann", rule=None))
     assert (allowed.allowed, allowed.sentence, allowed.comes) == (True, "", True)
-    waits = foreseen(Hold("p", HoldReason.PAUSED, "held: ann paused acting", 7))
+    waits = foreseen(Hold("p", HoldReason.PAUSED, "ann paused acting", 7))
     assert (waits.allowed, waits.sentence, waits.comes, waits.until_ms) == (False, "ann paused acting", True, 7)
     for lasting in (
-        Hold("p", HoldReason.EXCLUDED, "held: t is excluded"),
-        Hold("p", HoldReason.UNKNOWN, "held: t is excluded", lasting=True),
+        Hold("p", HoldReason.EXCLUDED, "t is excluded"),
+        Hold("p", HoldReason.UNKNOWN, "t is excluded", lasting=True),
     ):
         never = foreseen(lasting)
         assert (never.allowed, never.sentence, never.comes) == (False, "t is excluded", False)
-    refused = foreseen(Refuse("p", RefuseReason.EXPIRED, "refused: it expired 5 s ago"))
+    refused = foreseen(Refuse("p", RefuseReason.EXPIRED, "it expired 5 s ago"))
     assert (refused.allowed, refused.sentence, refused.comes) == (False, "it expired 5 s ago", False)
 
 

@@ -10,7 +10,7 @@ from agent.guard.judge import guard
 from agent.values.limits import ProposalLimits
 from agent.values.memory import Memory, RackSighting
 from agent.values.observation import Gap, GapCause, ObservationPart
-from agent.values.verdict import Hold, HoldReason, Refuse, RefuseReason, Verdict
+from agent.values.proposal import Hold, HoldReason, Refuse, RefuseReason, Verdict
 from tests.guard.acting import EMPTY_JOURNAL, MINUTE, limits_of, only
 from tests.guard.test_judge import shared, swapped
 from tests.snapshots import NOW_MS, Builder

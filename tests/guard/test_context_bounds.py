@@ -12,8 +12,8 @@ from agent.journal import plan_entries
 from agent.journal.triggers import TriggerEffect, TriggerVerdict
 from agent.values.limits import ExecuteLimits
 from agent.values.memory import Memory
+from agent.values.proposal import CheckPassed, Hold, HoldReason
 from agent.values.reassignment import Batch, BatchState, PlanState, ReassignmentPlan, ReassignmentTarget
-from agent.values.verdict import CheckPassed, Hold, HoldReason
 from tests.guard.acting import MINUTE, judged, limits_of, only, promoted, triggered
 from tests.guard.test_judge import swapped
 from tests.journals import journal

@@ -15,8 +15,8 @@ from agent.values.journal import JournalState, JournalWrite
 from agent.values.limits import AgentMode, TriggerLimits
 from agent.values.memory import Memory
 from agent.values.plan import RuleAnswer
-from agent.values.reassignment import BatchState, PlanAttempt, PlanState
-from agent.values.verdict import Allow, Hold, HoldReason
+from agent.values.proposal import Allow, Hold, HoldReason, PlanAttempt
+from agent.values.reassignment import BatchState, PlanState
 from agent.values.windows import TimeWindow, TimeWindowSet
 from tests.guard.acting import (
     ELSEWHEN,

@@ -12,8 +12,8 @@ from agent.journal.leader import LeaderEntry, leader_write
 from agent.values.journal import JournalState
 from agent.values.limits import AgentMode
 from agent.values.memory import Memory
+from agent.values.proposal import Hold, HoldReason
 from agent.values.reassignment import PlanState
-from agent.values.verdict import Hold, HoldReason
 from tests.guard.acting import EMPTY_JOURNAL, HOUR, MINUTE, held, judged, limits_of, only, plan_of, with_approval
 from tests.guard.test_judge import shared
 from tests.journals import journal

@@ -7,10 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from agent.guard.gain_checks import WORTH_CHECKS
+from agent.guard.cluster_checks import WORTH_CHECKS
 from agent.values.limits import GainLimits, Limits
-from agent.values.proposal import Proposal, ProposalReason
-from agent.values.verdict import CheckPassed, Hold, HoldReason
+from agent.values.proposal import CheckPassed, Hold, HoldReason, Proposal, ProposalReason
 from tests.propose.test_basis import HEAVY, only, proposals, swapped
 from tests.telemetry.weight_rates import reading_of
 

@@ -12,8 +12,8 @@ from agent.journal.triggers import TriggerEffect, TriggerVerdict
 from agent.values.journal import JournalState
 from agent.values.limits import Limits
 from agent.values.memory import Memory
+from agent.values.proposal import Allow, Hold, HoldReason, Verdict
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget
-from agent.values.verdict import Allow, Hold, HoldReason, Verdict
 from tests.guard.acting import (
     EMPTY_JOURNAL,
     HOUR,

@@ -12,9 +12,8 @@ from agent.values.journal import JournalState
 from agent.values.limits import PriceLimits
 from agent.values.memory import Memory
 from agent.values.plan import RuleAnswer
-from agent.values.proposal import Proposal, ProposalKind, ProposalReason
+from agent.values.proposal import Hold, HoldReason, Proposal, ProposalKind, ProposalReason, Verdict
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget
-from agent.values.verdict import Hold, HoldReason, Verdict
 from tests.guard.acting import EMPTY_JOURNAL, HOUR, limits_of, only
 from tests.guard.test_judge import shared, swapped
 from tests.journals import journal

@@ -15,9 +15,8 @@ from agent.propose.make import propose
 from agent.values.limits import AgentMode, Limits, ProposalLimits
 from agent.values.memory import Memory, RackSighting
 from agent.values.observation import Gap, GapCause, ObservationPart
-from agent.values.proposal import Proposal, ProposalKind
+from agent.values.proposal import Allow, Hold, HoldReason, Proposal, ProposalKind, Refuse, RefuseReason, Verdict
 from agent.values.snapshot import Snapshot
-from agent.values.verdict import Allow, Hold, HoldReason, Refuse, RefuseReason, Verdict
 from tests.plan.random_clusters import random_cluster
 from tests.plan.test_triggers import copy, warming
 from tests.snapshots import NOW_MS, Builder, a_cluster, member
@@ -224,7 +223,7 @@ def test_a_proposal_whose_ground_has_changed_is_refused(built, fresh):
 def test_an_expired_proposal_is_refused():
     late = NOW_MS + LIMITS.proposals.ttl_ms + 30 * SECOND
     answer = verdict(shared(), taken_ms=late, limits=EXECUTE)
-    assert answer == Refuse(answer.proposal_id, RefuseReason.EXPIRED, "refused: it expired 30 s ago")
+    assert answer == Refuse(answer.proposal_id, RefuseReason.EXPIRED, "it expired 30 s ago")
 
 
 def test_a_group_that_rebalances_now_is_left_alone():

@@ -14,8 +14,8 @@ from agent.journal.commands import ExecutionPause, pause_in, paused
 from agent.journal.leader import LATER_MS, LeaderEntry, corrections, in_past, leader_write
 from agent.journal.triggers import LearnedGroup, TriggerVerdict, acted_at, learned, learned_of, triggers
 from agent.values.journal import Entry, JournalState, JournalWrite
+from agent.values.proposal import Allow, HoldReason
 from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentTarget
-from agent.values.verdict import Allow, HoldReason
 from tests.guard.acting import HOUR, MINUTE, approval, batch, held, judged, plan_of, triggered, with_approval
 from tests.guard.test_judge import shared
 from tests.journals import journal

@@ -28,6 +28,7 @@ from agent.journal.plan_entries import (
 from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.kafka import LEADER_RATE, THROTTLE_KEYS
 from agent.values.limits import ExecuteLimits
+from agent.values.proposal import CheckPassed, Hold
 from agent.values.reassignment import (
     Batch,
     BatchState,
@@ -42,7 +43,6 @@ from agent.values.reassignment import (
 )
 from agent.values.throttles import ThrottleResource
 from agent.values.typed_json import UnreadableError
-from agent.values.verdict import CheckPassed, Hold
 from assignors.problem import TopicPartition
 from tests.journals import journal
 

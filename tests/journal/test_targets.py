@@ -24,8 +24,9 @@ from agent.journal.plan_entries import (
     plan_of,
     plans,
 )
-from agent.journal.targets import MOST_TARGETS, PART_BYTES, IdentityMemo
+from agent.journal.targets import MOST_TARGETS, PART_BYTES
 from agent.values.journal import Entry, JournalState
+from agent.values.memo import IdentityMemo
 from agent.values.reassignment import (
     Batch,
     BatchState,

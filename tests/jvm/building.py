@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from agent.cli import plugin_jar
+from agent.cli import plugin
 from pipeline.maven import maven
 
 POM = Path(__file__).parents[2] / "jvm" / "pom.xml"
@@ -29,7 +29,7 @@ def build_jar(directory: Path) -> Path:
 
 def packaged_jar() -> Path:
     """The jar where `rackwise plugin jar` takes it from; built where `make jar` was not run, or sources are newer."""
-    path = plugin_jar._PACKAGED
+    path = plugin._PACKAGED
     path.parent.mkdir(exist_ok=True)
     with path.with_name(".building").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -30,8 +30,8 @@ from agent.values.limits import AgentMode, Limits
 from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.progress import ExecuteFault, ExecuteState
+from agent.values.proposal import Hold, HoldReason
 from agent.values.reassignment import ENDED, PlanState, ReassignmentPlan
-from agent.values.verdict import Hold, HoldReason
 from tests.synthetic_cluster import synthetic_cluster
 
 STALL_MS = 120_000
@@ -287,7 +287,7 @@ def test_nothing_is_reported_twice_without_its_end_between(
 def test_the_facts_of_a_real_cycle_are_its_findings_racks_and_proposals_that_wait() -> None:
     limits = Limits(mode=AgentMode.EXECUTE)
     cycle = run_cycle(CycleStages(limits), lambda: WORLD, WORLD, Memory(), number=1, name="l-1", planning=True)
-    held = tuple(Hold(one.id, HoldReason.NEEDS_APPROVAL, "held: it is not approved") for one in cycle.proposals)
+    held = tuple(Hold(one.id, HoldReason.NEEDS_APPROVAL, "it is not approved") for one in cycle.proposals)
     cycle = replace(cycle, verdicts=held, acting=ExecuteState(leads=True))
     read = facts_of(cycle, journal={}, planning=cycle)
     assert read.findings.keys() == {one.id for one in cycle.detection.findings}

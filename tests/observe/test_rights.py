@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent.errors import AuthenticationFailed, ClusterUnreachable, UnsupportedCluster
-from agent.observe.assemble import folded, rights_gaps, rights_of
 from agent.observe.context import ObserveScope
-from agent.observe.observe_cluster import no_answer, wrong_cluster
+from agent.observe.observe_cluster import folded, no_answer, rights_gaps, rights_of, wrong_cluster
 from agent.values.observation import Gap, GapCause, ObservationPart, PrincipalRights
 from agent.wire.failure import CallFailed
 

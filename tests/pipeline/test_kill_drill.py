@@ -1,5 +1,7 @@
 """Ingest is killed at six points of its line, again and again: in the end every table is as without kills.
 
+The quick lane kills it once, in the middle of gold; all points are a drill.
+
 Seed 0 is Delta Lake and kills Python alone, so that Java runs on for a moment; seed 1 is Parquet and kills both.
 """
 
@@ -10,8 +12,9 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Event
 
 import psutil
 import pytest
@@ -22,6 +25,8 @@ from agent.simulate.evaluation import replay_look
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.telemetry.proposal_records import slot
+from config.load import load_settings
+from pipeline.jobs.refresh import refresh, refresh_settings
 from pipeline.schemas.bronze import JOURNAL, QUARANTINE, TELEMETRY
 from pipeline.schemas.silver import LOOKS
 from pipeline.tables import TableStore
@@ -29,9 +34,10 @@ from testbed.cluster import EmbeddedCluster
 from tests.pipeline.contents import BRONZE, EVERY, Contents, contents
 from tests.pipeline.histories import recorded, shop, with_tasks
 from tests.pipeline.killed_ingest import POINTS, WITH_JAVA
+from tests.pipeline.test_standalone import filled
 from tests.pipeline.topics import Counted, Topics, counted
 
-pytestmark = pytest.mark.drill
+pytestmark = pytest.mark.integration
 ROOT = Path(__file__).parents[2]
 EVENTS, BAD_EVERY, LOOKS_TOLD = 120, 11, 12
 FILLED = {
@@ -42,6 +48,11 @@ FILLED = {
 """Tables that the records fill at least."""
 IN_PLACE = "after gold was decided, before it is in place"
 """Where Parquet is killed in the middle of gold: Delta Lake decides and puts in place at once."""
+SMALL = (
+    "spark.driver.memory=700m", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
+    "spark.sql.shuffle.partitions=2", "spark.databricks.delta.snapshotPartitions=1", "spark.ui.enabled=false",
+)  # fmt: skip
+"""Tables are small here, and each run is over before the second compiler pays."""
 RUN_S, GONE_S = 420, 60
 
 
@@ -79,6 +90,19 @@ def undisturbed(topics: Topics, spark: SparkSession, tmp_path_factory: pytest.Te
     return found
 
 
+@pytest.mark.timeout(3 * RUN_S)
+def test_killed_in_the_middle_of_gold_every_table_is_as_if_nobody_had(
+    broker: EmbeddedCluster, make_tables: Callable[..., TableStore], tmp_path: Path
+) -> None:
+    topics, here, there = filled(broker, looks=3), make_tables("here", "delta"), make_tables("there", "delta")
+    topics.ingest(here, tmp_path / "here-checkpoints").run_once(Event())
+    refresh(here, settings=refresh_settings(load_settings(environ={}).settings))  # prices as the command has them
+    assert run(topics, there, at=("in the middle of gold", "3", "50")) == -signal.SIGKILL
+    assert run(topics, there) == 0
+    _are_as(contents(here), there)
+
+
+@pytest.mark.drill
 @pytest.mark.timeout(8 * RUN_S)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_killed_at_every_point_one_after_the_other_every_table_is_as_if_nobody_had(
@@ -97,7 +121,11 @@ def test_killed_at_every_point_one_after_the_other_every_table_is_as_if_nobody_h
             there = counted(tables, table)
             assert there.distinct == there.rows <= undisturbed[table.name].total(), (at, table.name)
     assert run(topics, tables) == 0
+    _are_as(undisturbed, tables)
 
+
+def _are_as(undisturbed: Contents, tables: TableStore) -> None:
+    """Every row is there, and once."""
     found = contents(tables)
     for table in EVERY:
         rows = counted(tables, table)
@@ -110,7 +138,7 @@ def run(topics: Topics, tables: TableStore, *, at: Sequence[str] = (), java: boo
     arguments = [
         "spark", "ingest", "--once", *topics.options(), "--master", "local[2]",
         "--tables", tables.root, "--format", tables.format, "--set", "spark.max_records=300",
-        "--conf", "spark.driver.memory=700m",
+        *(word for setting in SMALL for word in ("--conf", setting)),
     ]  # fmt: skip
     module = ["tests.pipeline.killed_ingest", *at] if at else ["agent"]
     environment = {**os.environ, **({WITH_JAVA: "1"} if java else {})}

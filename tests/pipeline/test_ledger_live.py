@@ -32,7 +32,7 @@ from tests.agent_process import Running, wait_for
 from tests.pipeline.live import PATIENT, Counted, Paced, Reading, counted, since
 from tests.pipeline.look_events import telemetry_of_file
 
-pytestmark = [pytest.mark.drill, pytest.mark.timeout(1_800)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1_800)]
 
 SPREAD = [[1, 2, 3], [2, 3, 1], [3, 1, 2]]
 TOPICS = {"by-leader": SPREAD, "by-rack": SPREAD, "late": SPREAD, "moving": [[1, 2]]}
@@ -45,8 +45,8 @@ record.every: 0s
 http.enabled: false
 log.format: json
 """
-TAIL_S = 40
-BYTES_PER_S = 500_000
+TAIL_S = 10
+BYTES_PER_S = 1_200_000
 MOST_ERROR = 0.05
 CATCH_UP_ERROR = 0.15
 """Reading what lies there in large batches, brokers send what does not fit into an answer again."""
@@ -117,7 +117,7 @@ def play(scene: Scene, folder: Path) -> None:
         time.sleep(2)
         scene.quiet()
         file = reassignment_file({TopicPartition("moving", 0): (1, 3)}, folder / "move.json")
-        kafka_tool(scene.cluster, REASSIGN, "--reassignment-json-file", file, "--execute", "--throttle", "500000")
+        kafka_tool(scene.cluster, REASSIGN, "--reassignment-json-file", file, "--execute", "--throttle", "1200000")
         time.sleep(5)
         wait_for(lambda: "is completed" in verified(scene, file), 240)
         scene.quiet()

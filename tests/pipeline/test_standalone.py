@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from typing import NamedTuple
 
 import pytest
 
@@ -23,7 +24,6 @@ from tests.pipeline.test_jobs_drill import prefix_of
 from tests.pipeline.topics import Topics
 
 RUN_S = 600
-LOOKS_TOLD, KILLS = 8, 3
 FEW = (
     "--conf spark.sql.shuffle.partitions=2 --conf spark.databricks.delta.snapshotPartitions=1 "
     "--conf spark.ui.enabled=false --conf spark.driver.memory=700m --conf spark.executor.memory=700m "
@@ -31,6 +31,14 @@ FEW = (
     "--conf spark.task.maxFailures=20"
 )
 """Tables are small here, and so is the machine; executors that are killed take more tasks with them than most do."""
+
+
+class Kills(NamedTuple):
+    """Looks in the topic, and how many executors of each job are killed."""
+
+    looks: int
+    of_each: int
+    jobs: tuple[str, ...]
 
 
 def filled(broker: EmbeddedCluster, looks: int) -> Topics:
@@ -45,32 +53,30 @@ def filled(broker: EmbeddedCluster, looks: int) -> Topics:
     return made
 
 
-@pytest.mark.timeout(180)
-def test_master_workers_and_the_script_start_by_the_commands_of_the_manual(tmp_path: Path) -> None:
-    prepared(tmp_path, "127.0.0.1:9", "none")
-    with StandaloneCluster(tmp_path) as cluster:  # both workers have registered
-        assert "--accept-data-loss" in cluster.run("INGEST", "", "--help", within_s=90)
-
-
-@pytest.mark.drill
+@pytest.mark.integration
 @pytest.mark.timeout(4 * RUN_S)
+@pytest.mark.parametrize(
+    "told",
+    [
+        pytest.param(Kills(3, 1, ("INGEST",)), id="one"),
+        pytest.param(Kills(8, 3, ("INGEST", "REFRESH")), id="three of each job", marks=pytest.mark.drill),
+    ],
+)
 def test_executors_of_two_workers_are_killed_at_random_and_every_row_is_exact(
-    broker: EmbeddedCluster, make_tables: Callable[..., TableStore], tmp_path: Path
+    broker: EmbeddedCluster, make_tables: Callable[..., TableStore], tmp_path: Path, told: Kills
 ) -> None:
-    topics, here = filled(broker, LOOKS_TOLD), make_tables("here", "delta")
+    """Master, workers and jobs start by the commands of the manual."""
+    topics, here = filled(broker, told.looks), make_tables("here", "delta")
     topics.ingest(here, tmp_path / "here-checkpoints").run_once(Event())
     refresh(here, settings=refresh_settings(load_settings(environ={}).settings))  # prices as the commands have them
     expected = contents(here)
     prepared(tmp_path, topics.cluster.bootstrap_servers, prefix_of(topics))
     with StandaloneCluster(tmp_path) as cluster:
-        with ExecutorKiller(cluster, KILLS) as killer:
-            cluster.run("INGEST", FEW, "--once", within_s=RUN_S)
-        assert killer.killed == KILLS
+        for seed, job in enumerate(told.jobs, start=1):
+            with ExecutorKiller(cluster, told.of_each, seed=seed) as killer:
+                cluster.run(job, FEW, *(["--once"] if job == "INGEST" else []), within_s=RUN_S)
+            assert killer.killed == told.of_each, job
+            there = make_tables("tables", "delta")
+            assert there.read(LOOKS).where("complete").count() == told.looks
+            assert contents(there) == expected, job
         assert len(set(cluster.seen.values())) == 2, "both workers ran executors"
-        there = make_tables("tables", "delta")
-        assert there.read(LOOKS).where("complete").count() == LOOKS_TOLD
-        assert contents(there) == expected
-        with ExecutorKiller(cluster, KILLS, seed=2) as killer:
-            cluster.run("REFRESH", FEW, within_s=RUN_S)
-        assert killer.killed == KILLS
-    assert contents(there) == expected

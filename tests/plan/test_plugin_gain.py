@@ -14,7 +14,7 @@ import pytest
 from agent.detect.find import detect
 from agent.plan import plugin_gain
 from agent.plan.plugin_gain import PluginQuestion, merged_gains, plugin_answer, plugin_question, plugin_sentence
-from agent.predict.plugin_groups import NO_LIMITS, OWN_CHOICE
+from agent.predict.broker_groups import NO_LIMITS, OWN_CHOICE
 from agent.predict.predict import predict
 from agent.simulate.evaluation import evaluate
 from agent.values.finding import FindingReason

@@ -37,7 +37,7 @@ def checked(
 
 def test_the_guard_is_told_until_when_on_the_wall_clock() -> None:
     assert checked(READY, triggered_ms=4_000) == (
-        ProbingWaitReason.FLOOR.value, "held: the last trigger was 4 s ago; probing.floor is 10 s", NOW_MS + 6_000,
+        ProbingWaitReason.FLOOR.value, "the last trigger was 4 s ago; probing.floor is 10 s", NOW_MS + 6_000,
     )  # fmt: skip
     assert checked(READY, triggered_ms=11_000) is None
 
@@ -52,7 +52,7 @@ def test_the_guard_is_told_until_when_on_the_wall_clock() -> None:
         ),
         pytest.param(
             snapshot_of(warmup(0, eta=30)),
-            "held: the first of 1 warm-up will have caught up in 24 to 45 s, likely 30 s",
+            "the first of 1 warm-up will have caught up in 24 to 45 s, likely 30 s",
             id="not yet",
         ),
     ],

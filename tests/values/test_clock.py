@@ -13,7 +13,7 @@ from agent.journal.triggers import TriggerPath
 from agent.values.clock import elapsed_s, system_clock
 from agent.values.observation import RawClassicGroup
 from agent.wire.admin_client import WireAdminClient
-from agent.wire.change_result import Fate
+from agent.wire.changes import Fate
 from agent.wire.cluster_calls import _kafka_uuid
 from agent.wire.failure import Deadline
 from assignors.problem import TopicPartition

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from agent.loop import CycleStages, run_cycle
-from agent.observe.assemble import folded
+from agent.observe.observe_cluster import folded
 from agent.values.cycle import Cycle
 from agent.values.finding import FindingReason
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart

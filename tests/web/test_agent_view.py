@@ -11,8 +11,8 @@ from agent.documents.status import status_document
 from agent.errors import JournalUnavailable
 from agent.values.journal import JournalState
 from agent.values.progress import ExecuteState
+from agent.values.proposal import Hold, HoldReason
 from agent.values.rates import RateSource
-from agent.values.verdict import Hold, HoldReason
 from tests.cli.documents import a_cluster
 from tests.web.api.agents import cycle_of, state_of, view_of
 
@@ -42,8 +42,8 @@ def test_the_proposals_are_those_of_the_last_planning_with_their_verdicts() -> N
 def test_once_the_agent_leads_the_verdicts_of_the_standby_agent_are_not_shown(*, leads: bool | None) -> None:
     """Judged at a planning before the leadership was won; the other verdicts of that planning hold on."""
     ids = [one.id for one in CYCLE.proposals]
-    standby = Hold(ids[0], HoldReason.NOT_LEADING, "held: this agent does not lead")
-    dry = [Hold(name, HoldReason.DRY_RUN, "held: a dry run") for name in ids[1:]]
+    standby = Hold(ids[0], HoldReason.NOT_LEADING, "this agent does not lead")
+    dry = [Hold(name, HoldReason.DRY_RUN, "a dry run") for name in ids[1:]]
     planned = replace(CYCLE, verdicts=(standby, *dry))
     view = view_of(planned, acting=lambda: None if leads is None else ExecuteState(leads=leads))
     assert set(view.verdicts()) == set(ids[1:] if leads else ids)

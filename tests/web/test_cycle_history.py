@@ -10,8 +10,7 @@ from agent.values.clock import ClockReading
 from agent.values.cycle import Cycle, FindingChanges
 from agent.values.last_known import last_known
 from agent.values.observation import GapCause, ObservationPart
-from agent.values.proposal import PlacementChange, ProposalKind
-from agent.values.verdict import Outcome
+from agent.values.proposal import Outcome, PlacementChange, ProposalKind
 from agent.web.cycle_history import (
     MOST_ENDED,
     MOST_EVENTS,

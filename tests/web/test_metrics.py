@@ -26,9 +26,9 @@ from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.plan import Unplanned
 from agent.values.progress import ExecuteFault, ExecuteState
+from agent.values.proposal import Outcome
 from agent.values.rates import UNKNOWN_RATES
 from agent.values.snapshot import LagSource, Range, TaskCopy, TaskRole
-from agent.values.verdict import Outcome
 from agent.web import money_metrics
 from agent.web.agent_view import FinishedLook
 from agent.web.loop_state import LoopMonitor, LoopState

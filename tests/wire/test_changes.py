@@ -11,8 +11,7 @@ import pytest
 from agent.values.throttles import OpType, ThrottleChange, ThrottleResource
 from agent.wire import protocol
 from agent.wire.admin_client import WireAdminClient
-from agent.wire.change_result import DONE, ChangeResult, Fate
-from agent.wire.config_changes import ForbiddenChangeError
+from agent.wire.changes import DONE, ChangeResult, Fate, ForbiddenChangeError
 from agent.wire.failure import Deadline
 from agent.wire.membership_calls import RawTransaction
 from agent.wire.protocol import (

@@ -10,7 +10,7 @@ import pytest
 from agent.values.kafka import FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from agent.values.throttles import SeenThrottle, ThrottleResource
 from agent.wire.admin_client import WireAdminClient
-from agent.wire.config_changes import DescribedThrottles
+from agent.wire.changes import DescribedThrottles
 from agent.wire.protocol import DESCRIBE_CLUSTER, DESCRIBE_CONFIGS
 from tests.wire.fake_broker import Answer, FakeBroker, encode_body
 

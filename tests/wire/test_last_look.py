@@ -10,7 +10,7 @@ import pytest
 from agent.values.observation import RawReassignment, RawTopic
 from agent.values.throttles import OpType, SeenThrottle, ThrottleChange, ThrottleResource
 from agent.wire.admin_client import WireAdminClient
-from agent.wire.change_result import Fate, RequestPrecheck
+from agent.wire.changes import Fate, RequestPrecheck
 from agent.wire.protocol import (
     ALTER_PARTITION_REASSIGNMENTS,
     DESCRIBE_CONFIGS,

@@ -1,13 +1,9 @@
-"""Journal interface for the writer and readers, and the entries read from the journal topic's records.
-
-Invariants: an append is one transaction; when it returns, it is durable and its writer was the newest. An append by a
-fenced writer raises and has written nothing.
-"""
+"""Entries of the journal, read from the records of its topic."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
@@ -22,26 +18,7 @@ from agent.journal.record_trust import (
     VerifiedRecord,
     codes_by_key,
 )
-from agent.values.journal import Entry, JournalState, JournalWrite
-
-
-class JournalPort(Protocol):
-    """The leader writes here, and no other agent. Every method may be called from any thread."""
-
-    @property
-    def epoch(self) -> int:
-        """The leadership under which this writer writes."""
-
-    def view(self) -> JournalState:
-        """The journal's present state, own appends included. Immutable: a later append gives a new one."""
-
-    def append(self, *writes: JournalWrite) -> None:
-        """Write all of it or nothing, durably.
-
-        Raises FencedOut when another agent took over (fatal), JournalUnavailable when it was unknown in time
-        whether it was written; the view then has what was written once that is known again.
-        """
-
+from agent.values.journal import Entry, JournalState
 
 # The newest record of a key that counts (`agent.journal.record_trust`) is its entry. A record that does not count
 # changes nothing, is reported, and is overwritten by the next leader.

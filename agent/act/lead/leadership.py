@@ -21,7 +21,7 @@ from confluent_kafka import KafkaError, KafkaException
 from agent.act.commands.commands_topic import TopicEndOffset, TopicInbox, end_of, first_position
 from agent.act.commands.inbox import CommandInbox, SpoolInbox, spooled
 from agent.act.journal.file_journal import FileJournal, read_file
-from agent.act.journal.journal import JournalPort, journal_lost_error
+from agent.act.journal.journal import journal_lost_error
 from agent.act.journal.journal_topic import (
     JournalTopic,
     JournalWatermark,
@@ -39,7 +39,7 @@ from agent.journal.leader import LeaderEntry, leader_in, leader_write
 from agent.journal.record_trust import JournalTrust
 from agent.record.librdkafka import error_text
 from agent.record.own_topics import OwnTopics
-from agent.values.journal import JournalState
+from agent.values.journal import JournalPort, JournalState
 from agent.values.observation import Observation
 
 STATE_MS = 300_000

@@ -10,14 +10,13 @@ from typing import Protocol
 import structlog
 
 from agent.act.commands.inbox import CommandInbox
-from agent.act.journal.journal import JournalPort
 from agent.act.reassign.progress import acting_now
 from agent.act.reassign.reassignment_executor import ReassignmentExecutor
 from agent.act.rebalance.trigger import RebalanceTrigger
 from agent.errors import FatalFailure, RackwiseError, unexpected
 from agent.execute.commands.command_context import ExecutorInput
 from agent.execute.reassign.messages import PlanAccepted
-from agent.values.journal import JournalState
+from agent.values.journal import JournalPort, JournalState
 from agent.values.observation import Observation
 from agent.values.progress import ExecuteFault, ExecuteState
 from agent.values.typed_json import UnreadableError

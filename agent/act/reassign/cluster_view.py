@@ -17,8 +17,8 @@ from agent.values.kafka import MIN_INSYNC_REPLICAS, UNKNOWN_TOPIC_OR_PARTITION
 from agent.values.observation import RawReassignment, RawTopic
 from agent.values.throttles import ThrottleResource
 from agent.wire.admin_client import WireAdminClient
+from agent.wire.changes import DescribedThrottles
 from agent.wire.cluster_calls import DescribedConfigs, Sizes
-from agent.wire.config_changes import DescribedThrottles
 from agent.wire.failure import CallFailed, Deadline, gather
 from assignors.problem import TopicPartition
 

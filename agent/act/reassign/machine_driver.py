@@ -13,7 +13,6 @@ from collections.abc import Set as AbstractSet
 from math import inf
 from typing import Protocol
 
-from agent.act.journal.journal import JournalPort
 from agent.act.reassign.cluster_view import LookFailedError, TrafficReader, no_traffic, read_cluster
 from agent.errors import BadInput, FencedOut
 from agent.execute.reassign.executor_view import no_longer_to_cancel, no_longer_to_move, no_longer_to_set
@@ -49,7 +48,7 @@ from agent.execute.reassign.state import MachineState
 from agent.journal import plan_entries
 from agent.journal.targets import no_room_reason, plan_size
 from agent.values.clock import elapsed_s
-from agent.values.journal import JournalState, JournalWrite
+from agent.values.journal import JournalPort, JournalState, JournalWrite
 from agent.values.kafka import (
     ELECTION_NOT_NEEDED,
     INVALID_REPLICATION_FACTOR,
@@ -62,7 +61,7 @@ from agent.values.reassignment import ReassignmentEntry, ReassignmentPlan, Reass
 from agent.values.throttles import SeenThrottle, ThrottleChange, ThrottleResource
 from agent.values.typed_json import UnreadableError
 from agent.wire.admin_client import WireAdminClient
-from agent.wire.change_result import ChangeResult, Fate, RequestPrecheck
+from agent.wire.changes import ChangeResult, Fate, RequestPrecheck
 from agent.wire.failure import Deadline
 from assignors.problem import TopicPartition
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import structlog
 
-from agent.act.journal.journal import JournalPort
 from agent.act.reassign.cluster_view import TrafficReader, no_traffic
 from agent.act.reassign.machine_driver import MachineDriver
 from agent.act.reassign.progress import CopyRates, plan_progress
@@ -39,7 +38,7 @@ from agent.execute.reassign.messages import (
     RequestResult,
 )
 from agent.journal import plan_entries
-from agent.values.journal import JournalState
+from agent.values.journal import JournalPort, JournalState
 from agent.values.number_format import counted, lasted, sized
 from agent.values.progress import ExecutorStatus, PlanProgress
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentPolicy

@@ -14,7 +14,6 @@ from dataclasses import replace
 from math import inf
 from typing import NamedTuple, Protocol
 
-from agent.act.journal.journal import JournalPort
 from agent.act.rebalance.probe import CALL_MS, SESSION_TIMEOUT_MS, CoordinatorPort, RebalanceProbe, StaleGroupError
 from agent.errors import BadInput, JournalUnavailable, NoBrokersYet
 from agent.execute.reassign.messages import valid_ms
@@ -41,12 +40,11 @@ from agent.journal.triggers import (
     with_earlier,
 )
 from agent.values.clock import Clock
-from agent.values.journal import JournalWrite
+from agent.values.journal import JournalPort, JournalWrite
 from agent.values.limits import Limits, TriState
 from agent.values.observation import GapCause, RawClassicGroup
-from agent.values.proposal import Proposal
+from agent.values.proposal import Outcome, Proposal
 from agent.values.snapshot import GroupKind, Snapshot
-from agent.values.verdict import Outcome
 from agent.wire.failure import CallFailed
 from agent.wire.membership_calls import JoinRequest, RawTransaction
 from assignors.problem import TopicPartition

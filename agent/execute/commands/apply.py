@@ -54,8 +54,8 @@ from agent.journal.leader import leader_in
 from agent.journal.record_trust import JournalKey
 from agent.values.journal import JournalState, JournalWrite
 from agent.values.limits import Limits
-from agent.values.proposal import Proposal
-from agent.values.reassignment import PlanAttempt, ReassignmentPlan, attempt, rollback_name, rolled_back_plan
+from agent.values.proposal import PlanAttempt, Proposal
+from agent.values.reassignment import ReassignmentPlan, attempt, rollback_name, rolled_back_plan
 from agent.values.typed_json import UnreadableError
 
 _PAUSING = (CommandVerb.PAUSE, CommandVerb.RESUME)

@@ -11,11 +11,20 @@ from typing import NamedTuple
 
 from agent.execute.commands.command_context import CommandContext, CommandDecision, limits_refusal, refused, with_writes
 from agent.execute.commands.identity import same_person
-from agent.journal.approvals import ApprovalState, ProposalApproval, approval_of, plan_hash, replacing_approval, written
-from agent.journal.commands import CommandVerb, OperatorCommand, attempt_text, next_attempt
+from agent.journal.approvals import (
+    ApprovalState,
+    ProposalApproval,
+    approval_of,
+    attempt_text,
+    next_attempt,
+    plan_hash,
+    replacing_approval,
+    written,
+)
+from agent.journal.commands import CommandVerb, OperatorCommand
 from agent.values.number_format import lasted
-from agent.values.proposal import Proposal, ProposalKind
-from agent.values.reassignment import PlanAttempt, PlanState, ReassignmentPlan, latest, limits_words, taken_back_by
+from agent.values.proposal import PlanAttempt, Proposal, ProposalKind
+from agent.values.reassignment import PlanState, ReassignmentPlan, latest, limits_words, taken_back_by
 
 _GOING_ON = (PlanState.OPEN, PlanState.ELECTING)
 

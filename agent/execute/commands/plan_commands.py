@@ -36,21 +36,21 @@ from agent.journal.approvals import (
     ApprovalState,
     ProposalApproval,
     approval_of,
+    next_attempt,
     plan_hash,
     replacing_approval,
     vetoed,
     voided,
     written,
 )
-from agent.journal.commands import CommandVerb, ExecutionPause, OperatorCommand, next_attempt, pause_in, paused, resumed
+from agent.journal.commands import CommandVerb, ExecutionPause, OperatorCommand, pause_in, paused, resumed
 from agent.journal.targets import no_room_reason, plan_size, too_large_reason
 from agent.values.journal import JournalState
 from agent.values.number_format import counted, lasted
-from agent.values.proposal import Proposal, ProposalKind
+from agent.values.proposal import PlanAttempt, Proposal, ProposalKind
 from agent.values.reassignment import (
     Batch,
     PartitionEndReason,
-    PlanAttempt,
     PlanState,
     ReassignmentPlan,
     ReassignmentTarget,
@@ -189,7 +189,6 @@ def rollback_plan(
         reason=f"rollback of {plan.proposal_id}{command_reason(command)}",
         throttle_bytes_per_s=command.throttle_bytes_per_s or plan.throttle_bytes_per_s,
         max_moves=command.max_moves or plan.max_moves,
-        order=max(plan.order, command.at_ms),
         begin_by_ms=begin_by_ms,
         attempt=begins.number,
     )

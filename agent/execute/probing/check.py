@@ -43,7 +43,7 @@ class ProbingHold(NamedTuple):
 
     reason: str
     """A value of `ProbingWaitReason` or `ProbingOffReason`."""
-    sentence: str
+    why: str
     until_ms: int | None
     """Epoch milliseconds of its end; None when that is unknown."""
 
@@ -70,7 +70,7 @@ def probing_check(
         return None
     if isinstance(decision, ProbingOff):
         return ProbingHold(decision.reason.value, f"{decision.sentence}; {_ENDS[decision.reason]}", None)
-    return ProbingHold(decision.reason.value, decision.sentence, _wall_ms(decision, fresh))
+    return ProbingHold(decision.reason.value, decision.why, _wall_ms(decision, fresh))
 
 
 def _wall_ms(wait: ProbingWait, fresh: Snapshot) -> int | None:

@@ -262,7 +262,7 @@ class _GroupState:
         return ProbingTrigger(self._group.id, reason, copies, f"rebalance {self._group.id} now: {why}")
 
     def _wait(self, reason: ProbingWaitReason, until_ms: int | None, why: str) -> ProbingWait:
-        return ProbingWait(self._group.id, reason, until_ms, f"held: {why}", self._warmups.arriving)
+        return ProbingWait(self._group.id, reason, until_ms, why, self._warmups.arriving)
 
     def _off(self, reason: ProbingOffReason, why: str) -> ProbingOff:
         return ProbingOff(self._group.id, reason, f"not probed: {why}")

@@ -77,9 +77,14 @@ class ProbingWait(NamedTuple):
     reason: ProbingWaitReason
     until_ms: int | None
     """Monotonic; None when that is unknown."""
-    sentence: str
+    why: str
     arriving: tuple[WarmupArrival, ...] = ()
     """Warm-ups on their way, the first to arrive first."""
+
+    @property
+    def sentence(self) -> str:
+        """As operators read it."""
+        return f"held: {self.why}"
 
 
 class ProbingOff(NamedTuple):

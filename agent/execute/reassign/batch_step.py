@@ -28,8 +28,8 @@ from agent.execute.reassign.throttles import (
     throttle_status,
     throttle_update,
 )
-from agent.journal.targets import IdentityMemo
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
+from agent.values.memo import IdentityMemo
 from agent.values.number_format import counted
 from agent.values.reassignment import (
     Batch,

@@ -6,7 +6,7 @@ decides nothing. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
@@ -25,7 +25,6 @@ from agent.values.kafka import UNKNOWN_TOPIC_OR_PARTITION
 from agent.values.number_format import counted
 from agent.values.observation import RawReassignment, RawTopic
 from agent.values.reassignment import Batch, BatchState, ReassignmentPlan, ReassignmentPolicy, ReassignmentTarget
-from agent.values.replicas import under_min_isr_meanwhile
 from agent.values.throttles import SeenThrottle, ThrottleChange
 from assignors.problem import TopicPartition
 
@@ -352,3 +351,19 @@ def _target(running: RawReassignment) -> tuple[int, ...]:
 
 def _listed(brokers: tuple[int, ...]) -> str:
     return ",".join(map(str, brokers))
+
+
+def under_min_isr_meanwhile(
+    id_: TopicPartition, minimum: int, replicas: Sequence[int], after: Iterable[object]
+) -> str | None:
+    """Why that partition would refuse writes with acks=all while it moves; None when it would take them.
+
+    While it moves it has more replicas, so a min ISR above their former number counts in full (KIP-455).
+    """
+    has, needed = len(replicas), min(minimum, len({*replicas, *after}))
+    if needed <= has:
+        return None
+    return (
+        f"while it moves, {id_} needs {counted(needed, 'in-sync replica')} for writes with acks=all, and it has {has}:"
+        f" lower min.insync.replicas of {id_.topic} to {has} first"
+    )

@@ -26,7 +26,7 @@ from agent.execute.reassign.messages import (
     RequestFate,
 )
 from agent.execute.reassign.throttles import resources_of
-from agent.journal.targets import IdentityMemo
+from agent.values.memo import IdentityMemo
 from agent.values.reassignment import (
     Batch,
     BatchState,

@@ -13,8 +13,8 @@ from itertools import groupby
 from typing import NamedTuple
 
 from agent.execute.reassign.messages import ClusterView
-from agent.journal.targets import IdentityMemo
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from agent.values.memo import IdentityMemo
 from agent.values.reassignment import Batch, ReassignmentPolicy, ReassignmentTarget, ThrottleDebt
 from agent.values.throttles import KEYS_OF, OpType, SeenThrottle, ThrottleChange, ThrottleResource
 

@@ -15,10 +15,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from typing_extensions import TypedDict
 
 from agent.documents.config import SettingRow, setting_rows
-from agent.documents.explanation import explained_rows, needs_journal
+from agent.documents.explanation import (
+    explained_rows,
+    history_of,
+    needs_journal,
+    proposal_details,
+    proposal_rows,
+    verdict_rows,
+)
 from agent.documents.journal import history_rows, reassign_status
 from agent.documents.plan import ExplainedRow
-from agent.documents.proposal import history_of, proposal_details, proposal_rows, verdict_rows
 from agent.documents.proposals import CommandAnswer, HistoryRow, ProposalDetailsDocument, ReassignStatus, VerdictRow
 from agent.journal.commands import MAX_TEXT, CommandVerb
 from agent.plan.new_partitions import gap_for, nearest_subject, perhaps_unread, subjects, why_unknown

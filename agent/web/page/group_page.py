@@ -19,9 +19,8 @@ from agent.plan.plugin_gain import plugin_question
 from agent.values.memo import Memo
 from agent.values.observation import ObservationPart
 from agent.values.plan import Plan
-from agent.values.proposal import Proposal
+from agent.values.proposal import Allow, Hold, Proposal, Verdict
 from agent.values.snapshot import ReaderGroup
-from agent.values.verdict import Allow, Hold, Verdict
 from agent.web.page.environment import proposal_link, rack_link, rendered, short_name, utc_words
 from agent.web.page.group_tiles import COLUMNS, ColumnShown, GroupTiles
 from agent.web.page.groups import heat_cell, shared_ledger

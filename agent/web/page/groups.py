@@ -12,7 +12,7 @@ from agent.money.traffic import bytes_between, read_route, usd_between
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.assessment import rack_bits
 from agent.values.number_format import counted
-from agent.values.snapshot import PartitionState, Rack, RackState, ReaderGroup, Snapshot, states_of
+from agent.values.snapshot import TASK_KINDS, PartitionState, Rack, RackState, ReaderGroup, Snapshot, states_of
 from agent.web.page.environment import group_link, percent
 from agent.web.page.look_documents import DocumentMaker
 from agent.web.page.page_documents import shared_groups
@@ -277,7 +277,7 @@ def _lag(row: TableRow) -> TableCell:
 
 
 def _task_lag(row: TableRow) -> TableCell:
-    if "streams" not in row["kind"]:
+    if row["kind"] not in TASK_KINDS:
         return TableCell("·", tone="none")
     lag = row["max_task_lag_records"]
     return TableCell(None if lag is None else f"{lag:,.0f}")

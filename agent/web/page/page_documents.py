@@ -12,19 +12,17 @@ from agent.documents.views import findings, groups, plugin_gains, racks
 from agent.documents.views_money import money
 from agent.explain.doctor_coverage import DoctorContext
 from agent.explain.doctor_fixes import ASSIGNORS, fixes_of
-from agent.explain.finding_ends import ends_by
 from agent.journal import plan_entries
 from agent.journal.commands import LeaderAnswer, answer_to
 from agent.money.costs import CrossRackCosts
-from agent.values.finding import Finding
+from agent.values.finding import Finding, ends_by
 from agent.values.journal import JournalState
 from agent.values.number_format import in_full
 from agent.values.observation import Gap
 from agent.values.plan import Plan, Unplanned
-from agent.values.proposal import ProposalReason
+from agent.values.proposal import ProposalReason, Verdict
 from agent.values.reassignment import ReassignmentPlan
 from agent.values.typed_json import UnreadableError
-from agent.values.verdict import Verdict
 from agent.web.money_metrics import look_costs
 from agent.web.page.page_request import PageRequest
 

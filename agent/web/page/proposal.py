@@ -10,10 +10,9 @@ from starlette.responses import Response
 
 from agent.documents.explanation import check_rows, rule_rows
 from agent.documents.journal import history_rows
-from agent.guard.approval_checks import preconditions_hold
-from agent.guard.gain_checks import copying_usd
-from agent.journal.approvals import plan_hash
-from agent.journal.commands import attempt_text, next_attempt
+from agent.guard.cluster_checks import copying_usd
+from agent.guard.judge import preconditions_hold
+from agent.journal.approvals import attempt_text, next_attempt, plan_hash
 from agent.propose.codec import proposal_to_json
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.assessment import Locality, LocalityMeasure

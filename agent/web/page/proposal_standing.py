@@ -9,13 +9,12 @@ from typing import Any, NamedTuple
 
 from agent.documents.journal import plan_row
 from agent.journal import plan_entries
-from agent.journal.approvals import ApprovalState, ProposalApproval, approval_of, plan_hash
-from agent.journal.commands import next_attempt
+from agent.journal.approvals import ApprovalState, ProposalApproval, approval_of, next_attempt, plan_hash
 from agent.propose.codec import proposal_to_json, reassignment_json, rollback_json
 from agent.values.journal import JournalState
 from agent.values.kafka import BOOTSTRAP_SERVERS
 from agent.values.number_format import counted, lasted
-from agent.values.proposal import Proposal, ProposalKind
+from agent.values.proposal import Allow, Hold, HoldReason, Proposal, ProposalKind, Refuse, Verdict
 from agent.values.reassignment import (
     PlanState,
     ReassignmentPlan,
@@ -25,7 +24,6 @@ from agent.values.reassignment import (
     rollback_words,
     taken_back_by,
 )
-from agent.values.verdict import Allow, Hold, HoldReason, Refuse, Verdict
 from agent.web.cycle_history import EndedProposal
 from config.foreign_text import json_text
 

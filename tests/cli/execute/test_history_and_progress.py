@@ -11,7 +11,7 @@ import pytest
 
 from agent.act.journal.file_journal import read_file
 from agent.cli import ask, follow
-from agent.cli.records import head_row, plan_cells, throttle_line
+from agent.cli.tables import head_row, plan_cells, throttle_line
 from agent.documents.journal import JournalRecords, ReportedMoves, plan_rows, reassign_status, throttle_rows
 from agent.journal import plan_entries
 from agent.journal.approvals import approval_of, plan_hash, voided, written

@@ -11,8 +11,7 @@ from agent.errors import JournalUnavailable
 from agent.explain.doctor_fixes import GroupFaultCosts
 from agent.values.journal import JournalState
 from agent.values.limits import Limits, PriceLimits
-from agent.values.proposal import PredictedEffect, ProposalKind
-from agent.values.verdict import Hold, HoldReason
+from agent.values.proposal import Hold, HoldReason, PredictedEffect, ProposalKind
 from agent.web.page.environment import short_client, subject_words
 from agent.web.page.overview import FirstStep, first_steps, rank
 from agent.web.page.proposal_standing import standing_of
@@ -27,7 +26,7 @@ from tests.web.page.worlds import sick, watched
 def test_what_holds_a_proposal_keeps_the_case_of_names() -> None:
     proposal = approvable(sick())
     assert proposal is not None
-    hold = Hold(proposal.id, HoldReason.EXCLUDED, "held: payments matches no pattern of execute.include_topics (2)")
+    hold = Hold(proposal.id, HoldReason.EXCLUDED, "payments matches no pattern of execute.include_topics (2)")
     said = standing_of(proposal, hold, {}, (), NOW_MS).sentence
     assert said == "Held: payments matches no pattern of execute.include_topics (2)."
 
