@@ -190,7 +190,7 @@ def taken_on(days: Collection[str]) -> Column:
     return reduce(or_, spans)
 
 
-class _Events(NamedTuple):
+class _LookEvents(NamedTuple):
     """What silver is made of."""
 
     telemetry: DataFrame | None
@@ -203,9 +203,9 @@ class _Events(NamedTuple):
     """Whether there are looks by changes among them."""
 
 
-def _events(work: RefreshWork, touched: list[LookKey] | None, look_bytes: Mapping[LookId, int] | None) -> _Events:
+def _events(work: RefreshWork, touched: list[LookKey] | None, look_bytes: Mapping[LookId, int] | None) -> _LookEvents:
     if touched is not None and not touched:
-        return _Events(None, (), {})
+        return _LookEvents(None, (), {})
     telemetry = work.tables.read(bronze.TELEMETRY)
     where: tuple[Where, ...] = ()
     if touched is not None:
@@ -217,10 +217,10 @@ def _events(work: RefreshWork, touched: list[LookKey] | None, look_bytes: Mappin
         known |= _bytes_of_full(standing, _look_bytes(full))
         telemetry = with_kept(telemetry, full)
     large: dict[tuple[str, str], int] = {look: parts for look, size in known.items() if (parts := parts_of(size))}
-    return _Events(telemetry, where, large, bool(standing))
+    return _LookEvents(telemetry, where, large, bool(standing))
 
 
-def _silver(work: RefreshWork, events: _Events, jobs: SparkJobs) -> int:
+def _silver(work: RefreshWork, events: _LookEvents, jobs: SparkJobs) -> int:
     """Write the looks' silver rows, those that no hour needs in parallel with the hours; the number of looks."""
     telemetry, where, large = events.telemetry, events.where, events.parts
     if telemetry is None:

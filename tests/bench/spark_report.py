@@ -2,7 +2,7 @@
 
 ``python -m tests.bench.spark_report``: gold of 30 days of 10 clusters is made up by Spark first, hour by hour as a
 refresh leaves it: a hundred groups that each read a topic of ten partitions from two racks, replication between three,
-locality, lags of conservation, proposals and a look a minute. Then the command runs as a person types it. The figure is
+locality, conservation, proposals and a look a minute. Then the command runs as a person types it. The figure is
 its wall clock from start to end; CPU and memory are of all its processes. ``--clusters``, ``--days`` and ``--groups``
 make it less.
 """
