@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -17,6 +17,9 @@ def sql(
         str,
         typer.Option("--schema", metavar="NAME", help="Schema for the tables and views, or catalog.schema."),
     ] = "rackwise",
+    dialect: Annotated[
+        Literal["spark", "trino"], typer.Option("--dialect", help="The engine that will run it.")
+    ] = "spark",
     master: options.Master = None,
     conf: options.Conf = None,
     root: options.Root = None,
@@ -26,7 +29,8 @@ def sql(
 ) -> None:
     """Print the SQL that registers the gold tables where they lie, with views of the ten usual questions.
 
-    Plain Spark SQL runs it: spark-sql -f, a notebook, or a catalog's editor. Nothing is changed by this command.
+    Plain Spark SQL runs it (spark-sql -f, a notebook, a catalog's editor), or Trino with --dialect trino. Nothing is
+    changed by this command.
     """
     from pipeline.sql.script import TABLES, is_schema_name, script
 
@@ -51,7 +55,7 @@ def sql(
             why="no refresh has written it yet, or the tables are in another root",
             todo="Run `rackwise spark refresh` first, or give --tables.",
         )
-    options.answer(script(locations, schema))
+    options.answer(script(locations, schema, dialect))
 
 
 def _absolute(path: str) -> str:

@@ -29,7 +29,7 @@ from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, Solv
 from pipeline.local_relation import local_relation
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.fleet import PLANS, PROBLEMS
-from pipeline.schemas.silver import LOOK_IDS
+from pipeline.schemas.silver import LOOK_IDS, LOOKS
 from pipeline.schemas.table import BINARY, DOUBLE, INT, LONG, STRING, column, columns
 from pipeline.session import setting, task_slots
 from pipeline.tables import TableStore, WriterBatch
@@ -243,17 +243,33 @@ def _newest_of_all(
                 todo="Name a root that rackwise spark ingest filled, or leave it out.",
             )
     by_root = [_newest(root, cluster, days) for root in roots]
-    best = {one.cluster: one for one in sorted(one for looks, _ in by_root for one in looks)}
+    best = {one.cluster: one for one in sorted(one for looks, *_ in by_root for one in looks)}
     newest: list[tuple[TableStore, list[_Newest]]] = []
-    for root, (looks, _) in zip(roots, by_root, strict=True):
+    for root, (looks, *_) in zip(roots, by_root, strict=True):
         of_root = [best.pop(one.cluster) for one in looks if best.get(one.cluster) == one]
         if of_root:
             newest.append((root, of_root))
-    return newest, tuple(sorted({message for _, messages in by_root for message in messages}))
+    lacking = tuple(sorted({message for _, messages, _ in by_root for message in messages}))
+    silent = _clusters(roots).difference(*(met for *_, met in by_root))
+    within = f"the newest {counted(days, 'day') if days > 1 else 'day'} of telemetry"
+    return newest, (
+        *lacking,
+        *(
+            f"cluster {one} is not planned: it has no look in {within}"
+            for one in sorted(silent)
+            if cluster in {None, one}
+        ),
+    )
 
 
-def _newest(tables: TableStore, cluster: str | None, days: int) -> tuple[list[_Newest], tuple[str, ...]]:
-    """The newest whole look of each cluster, and what newer ones lack."""
+def _clusters(roots: Iterable[TableStore]) -> set[str]:
+    """All clusters that the roots know."""
+    known = (root.read(LOOKS if root.exists(LOOKS) else TELEMETRY).select("cluster") for root in roots)
+    return {row.cluster for rows in known for row in rows.distinct().collect() if row.cluster is not None}
+
+
+def _newest(tables: TableStore, cluster: str | None, days: int) -> tuple[list[_Newest], tuple[str, ...], set[str]]:
+    """The newest whole look of each cluster, what newer ones lack, and the clusters with any event of a look."""
     events = recent_events(tables, days)
     if cluster is not None:
         events = events.where(F.col("cluster") == cluster)
@@ -301,7 +317,7 @@ def _newest(tables: TableStore, cluster: str | None, days: int) -> tuple[list[_N
         if (lacks := _lacks(row, in_full)) is not None
         and (row.cluster not in newest or row.taken_ms > newest[row.cluster].taken_ms)
     ]
-    return sorted(newest.values()), tuple(sorted(messages))
+    return sorted(newest.values()), tuple(sorted(messages)), {row.cluster for row in looks}
 
 
 def _lacks(row: Any, in_full: Collection[tuple[str, str]]) -> str | None:

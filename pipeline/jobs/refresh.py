@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import reduce
@@ -27,6 +28,7 @@ from pipeline.jobs.work import ClusterHour, RefreshWork, SparkJobs, TableWrite, 
 from pipeline.local_relation import local_relation
 from pipeline.price_files import price_rows, producer_rows
 from pipeline.schemas import bronze, silver
+from pipeline.session import MANY_ROWS, sized
 from pipeline.tables import TableStore, Where, named
 from pipeline.transforms.large_looks import PART_BYTES, data_bytes, parts_of
 from pipeline.transforms.look_rows import day_of
@@ -103,8 +105,10 @@ def refresh(
     say = on_progress or (lambda _: None)
     touched = None if looks is None else sorted({*looks, *standing_on(tables, looks)})
     work = RefreshWork(tables)
-    with SparkJobs(work.spark) as jobs:
-        read = _silver(work, touched, jobs, look_bytes)
+    with ExitStack() as many, SparkJobs(work.spark) as jobs:
+        large = _events(work, touched, look_bytes)
+        many.enter_context(sized(work.spark, MANY_ROWS if large.parts else 0))
+        read = _silver(work, large, jobs)
         say(f"{counted(read, 'look')} read")
         hours = _touched_hours(work, touched)
         work.hours = None if touched is None else hours
@@ -186,12 +190,22 @@ def taken_on(days: Collection[str]) -> Column:
     return reduce(or_, spans)
 
 
-def _silver(
-    work: RefreshWork, touched: list[LookKey] | None, jobs: SparkJobs, look_bytes: Mapping[LookId, int] | None
-) -> int:
-    """Write the looks' silver rows, those that no hour needs in parallel with the hours; the number of looks."""
+class _LookEvents(NamedTuple):
+    """What silver is made of."""
+
+    telemetry: DataFrame | None
+    """Events of the looks, with what looks by changes keep; None where there is no look."""
+    where: tuple[Where, ...]
+    """The place of their rows; empty for all."""
+    parts: Mapping[tuple[str, str], int]
+    """Large looks, and into how many parts they are divided."""
+    standing: bool = False
+    """Whether there are looks by changes among them."""
+
+
+def _events(work: RefreshWork, touched: list[LookKey] | None, look_bytes: Mapping[LookId, int] | None) -> _LookEvents:
     if touched is not None and not touched:
-        return 0
+        return _LookEvents(None, (), {})
     telemetry = work.tables.read(bronze.TELEMETRY)
     where: tuple[Where, ...] = ()
     if touched is not None:
@@ -203,7 +217,15 @@ def _silver(
         known |= _bytes_of_full(standing, _look_bytes(full))
         telemetry = with_kept(telemetry, full)
     large: dict[tuple[str, str], int] = {look: parts for look, size in known.items() if (parts := parts_of(size))}
-    if standing and large:
+    return _LookEvents(telemetry, where, large, bool(standing))
+
+
+def _silver(work: RefreshWork, events: _LookEvents, jobs: SparkJobs) -> int:
+    """Write the looks' silver rows, those that no hour needs in parallel with the hours; the number of looks."""
+    telemetry, where, large = events.telemetry, events.where, events.parts
+    if telemetry is None:
+        return 0
+    if events.standing and large:
         telemetry = work.hold(telemetry)  # its parts are read several times
     held = jobs.submit(work.hold, look_rows(telemetry, large, work.hold))
     condition = named(where)
@@ -218,7 +240,7 @@ def _silver(
     writes = [
         TableWrite(table, silver_table(wide, table), where, counts[name], fresh)
         for name, table in names.items()
-        if counts[name] or (touched is None and work.tables.exists(table))
+        if counts[name] or (not where and work.tables.exists(table))
     ]
     _write_silver(work, writes, jobs)
     return int(counts["looks"])

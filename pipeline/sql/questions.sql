@@ -1,4 +1,5 @@
--- The ten usual questions, over the views that `rackwise spark sql` writes before these: plain Spark SQL.
+-- The ten usual questions, over the views that `rackwise spark sql` writes before these:
+-- SQL that Spark and Trino have in common.
 -- Hours and days are UTC; null is unknown, never 0; what is copied (by reassignments, by replicas that catch up) is paid
 -- once and is never avoidable.
 
@@ -8,7 +9,7 @@ SELECT cluster, group_id, team, cost_centre FROM (
   SELECT seen.cluster, seen.group_id, owners.team, owners.cost_centre,
          row_number() OVER (PARTITION BY seen.cluster, seen.group_id ORDER BY owners.rule_rank) AS place
   FROM (SELECT DISTINCT cluster, group_id FROM ledger WHERE group_id <> '') AS seen
-  JOIN owners ON owners.kind = 'group' AND seen.group_id RLIKE owners.matches
+  JOIN owners ON owners.kind = 'group' AND regexp_like(seen.group_id, owners.matches)
 ) WHERE place = 1;
 
 CREATE OR REPLACE VIEW topic_owners COMMENT 'Team and cost centre of each topic; topics without a rule are missing.' AS
@@ -16,7 +17,7 @@ SELECT cluster, topic, team, cost_centre FROM (
   SELECT seen.cluster, seen.topic, owners.team, owners.cost_centre,
          row_number() OVER (PARTITION BY seen.cluster, seen.topic ORDER BY owners.rule_rank) AS place
   FROM (SELECT DISTINCT cluster, topic FROM ledger) AS seen
-  JOIN owners ON owners.kind = 'topic' AND seen.topic RLIKE owners.matches
+  JOIN owners ON owners.kind = 'topic' AND regexp_like(seen.topic, owners.matches)
 ) WHERE place = 1;
 
 CREATE OR REPLACE VIEW owned_ledger COMMENT 'The ledger with owners, and with what of it can be avoided.' AS
@@ -24,12 +25,12 @@ SELECT ledger.*,
        CASE WHEN group_owners.team IS NOT NULL THEN group_owners.team ELSE topic_owners.team END AS team,
        CASE WHEN group_owners.team IS NOT NULL THEN group_owners.cost_centre ELSE topic_owners.cost_centre END
          AS cost_centre,
-       CASE WHEN ledger.traffic_path NOT IN ('produce', 'replicate', 'consume') OR ledger.zone = 'SAME_ZONE' THEN 0.0D
+       CASE WHEN ledger.traffic_path NOT IN ('produce', 'replicate', 'consume') OR ledger.zone = 'SAME_ZONE' THEN 0e0
             WHEN ledger.zone = 'CROSS_ZONE' AND ledger.unavoidable_bytes IS NOT NULL
-            THEN greatest(ledger.bytes - ledger.unavoidable_bytes, 0.0D) END AS avoidable_bytes,
-       CASE WHEN ledger.traffic_path NOT IN ('produce', 'replicate', 'consume') OR ledger.zone = 'SAME_ZONE' OR ledger.bytes = 0 THEN 0.0D
+            THEN greatest(ledger.bytes - ledger.unavoidable_bytes, 0e0) END AS avoidable_bytes,
+       CASE WHEN ledger.traffic_path NOT IN ('produce', 'replicate', 'consume') OR ledger.zone = 'SAME_ZONE' OR ledger.bytes = 0 THEN 0e0
             WHEN ledger.zone = 'CROSS_ZONE' AND ledger.unavoidable_bytes IS NOT NULL
-            THEN ledger.usd * greatest(ledger.bytes - ledger.unavoidable_bytes, 0.0D) / ledger.bytes END AS avoidable_usd
+            THEN ledger.usd * greatest(ledger.bytes - ledger.unavoidable_bytes, 0e0) / ledger.bytes END AS avoidable_usd
 FROM ledger
 LEFT JOIN group_owners ON group_owners.cluster = ledger.cluster AND group_owners.group_id = ledger.group_id
 LEFT JOIN topic_owners ON topic_owners.cluster = ledger.cluster AND topic_owners.topic = ledger.topic;
@@ -45,10 +46,10 @@ GROUP BY utc_day, cluster, traffic_path, group_id, topic, team, cost_centre;
 -- 2. Who pays?
 CREATE OR REPLACE VIEW cost_by_owner
 COMMENT 'Dollars across racks by month, team and cost centre; a null team has no rule.' AS
-SELECT date_trunc('MONTH', hour) AS utc_month, team, cost_centre, cluster,
+SELECT date_trunc('month', hour) AS utc_month, team, cost_centre, cluster,
        sum(usd) AS usd, sum(avoidable_usd) AS avoidable_usd,
        sum(CASE WHEN zone = 'CROSS_ZONE' THEN bytes END) AS cross_bytes
-FROM owned_ledger GROUP BY date_trunc('MONTH', hour), team, cost_centre, cluster;
+FROM owned_ledger GROUP BY date_trunc('month', hour), team, cost_centre, cluster;
 
 -- 3. What does each path cost on each day?
 CREATE OR REPLACE VIEW cost_by_path COMMENT 'Dollars and bytes across racks by day and path.' AS
@@ -72,7 +73,7 @@ FROM owned_ledger WHERE traffic_path = 'consume' GROUP BY utc_day, cluster, grou
 -- 6. Which groups read near their data?
 CREATE OR REPLACE VIEW locality_by_group COMMENT 'Share of partitions and of bytes that each group read within its rack, by day.' AS
 SELECT utc_day, cluster, group_id,
-       sum(local_partitions) / nullif(sum(assigned_partitions - unknown_partitions), 0) AS local_share,
+       sum(1e0 * local_partitions) / nullif(sum(assigned_partitions - unknown_partitions), 0) AS local_share,
        sum(CASE WHEN total_bytes IS NOT NULL THEN local_bytes END) / nullif(sum(total_bytes), 0) AS local_bytes_share
 FROM locality GROUP BY utc_day, cluster, group_id;
 
@@ -83,7 +84,7 @@ FROM ledger WHERE zone = 'UNKNOWN' GROUP BY utc_day, cluster, traffic_path, why_
 
 -- 8. How much of the time is covered?
 CREATE OR REPLACE VIEW coverage_by_day COMMENT 'Seconds that looks cover, by day; never more than its hours have.' AS
-SELECT utc_day, cluster, count(*) AS hours, sum(least(seconds, 3600.0D)) AS seconds
+SELECT utc_day, cluster, count(*) AS hours, sum(least(seconds, 3600e0)) AS seconds
 FROM (SELECT utc_day, cluster, hour, max(seconds) AS seconds FROM partition_traffic GROUP BY utc_day, cluster, hour)
 GROUP BY utc_day, cluster;
 

@@ -48,7 +48,7 @@ PARTS: Mapping[str, frozenset[EventKind]] = {
 }
 
 
-class Flow(NamedTuple):
+class TopicFlow(NamedTuple):
     """What happens in a topic in a minute."""
 
     records: int
@@ -59,9 +59,9 @@ def main() -> None:
     record = Settings().record
     looks = record.full_every_ms // MINUTE_MS
     cycles = list(_cycles(looks))
-    full = FullLook(_head(cycles[0]))
+    full = FullLook(head_of(cycles[0]))
     began = time.process_time()
-    in_full = list(_lines(full.events(_rows(cycles[0]))))
+    in_full = list(keyed_lines(full.events(rows_of(cycles[0]))))
     _tell("CPU of a look in full, s", time.process_time() - began)
     with EmbeddedCluster.start(ClusterSpec(racks=("a",))) as cluster:
         wire = _Wire(cluster)
@@ -73,7 +73,7 @@ def main() -> None:
         stored = []
         for cycle in cycles[1:]:
             began = time.process_time()
-            changed = list(_lines(full.changed_events(_head(cycle), _rows(cycle))))
+            changed = list(keyed_lines(full.changed_events(head_of(cycle), rows_of(cycle))))
             cpu_s = time.process_time() - began
             stored.append(wire.stored(changed))
             name = f"look by changes, {cycle.number} min after the one in full"
@@ -81,9 +81,9 @@ def main() -> None:
             _tell(f"{name}, MB", stored[-1] / 1e6)
             _tell(f"{name}, CPU, s", cpu_s)
         for part, kinds in PARTS.items():
-            of_part = FullLook(_head(cycles[0]))
-            whole = wire.stored(_lines(of_part.events(_only(cycles[0], kinds))))
-            later = wire.stored(_lines(of_part.changed_events(_head(cycles[-1]), _only(cycles[-1], kinds))))
+            of_part = FullLook(head_of(cycles[0]))
+            whole = wire.stored(keyed_lines(of_part.events(_only(cycles[0], kinds))))
+            later = wire.stored(keyed_lines(of_part.changed_events(head_of(cycles[-1]), _only(cycles[-1], kinds))))
             _tell(f"of it {part}, in full, MB", whole / 1e6)
             _tell(f"of it {part}, by changes, MB", later / 1e6)
     a_day = 24 * 60 / looks * (first + (looks - 1) * sum(stored) / len(stored)) / 1e9
@@ -138,28 +138,31 @@ class _Wire:
         return sum(file.stat().st_size for file in self._folder.glob(f"**/{topic}-*/*.log"))
 
 
-def _lines(events: Iterable[TelemetryEvent]) -> Iterator[tuple[str, str]]:
+def keyed_lines(events: Iterable[TelemetryEvent]) -> Iterator[tuple[str, str]]:
+    """Records of the topic: key and value."""
     return ((event.subject, text) for event in events for text in to_lines(event))
 
 
-def _head(cycle: Cycle) -> LookHead:
+def head_of(cycle: Cycle) -> LookHead:
+    """Of the cycle's look."""
     return LookHead(cycle.observation.cluster_id, cycle.look, cycle.observation.taken_ms)
 
 
-def _rows(cycle: Cycle) -> Iterator[LookRow]:
+def rows_of(cycle: Cycle) -> Iterator[LookRow]:
+    """All that an agent records of a cycle."""
     yield from observation_rows(cycle.observation, cycle.before, cycle.limits, cycle.after.first_seen)
     yield from derived_rows(cycle, full=True)
 
 
 def _only(cycle: Cycle, kinds: frozenset[EventKind]) -> Iterator[LookRow]:
-    return (row for row in _rows(cycle) if row.kind in kinds)
+    return (row for row in rows_of(cycle) if row.kind in kinds)
 
 
 def _cycles(looks: int) -> Iterator[Cycle]:
     """A look and `SAMPLES` later ones, the last just before the next one in full."""
     random = Random(7)
-    world = _with_three_replicas(synthetic_cluster(GROUPS, improvable=0.3))
-    flows = {topic.name: _flow(random) for topic in world.topics}
+    world = with_three_replicas(synthetic_cluster(GROUPS, improvable=0.3))
+    flows = {topic.name: drawn_flow(random) for topic in world.topics}
     stages, memory = CycleStages(Limits()), Memory()
     wanted = {0, *(max(1, (looks - 1) * (sample + 1) // SAMPLES) for sample in range(SAMPLES))}
     for number in range(looks):
@@ -169,17 +172,18 @@ def _cycles(looks: int) -> Iterator[Cycle]:
         memory = cycle.after
         if number in wanted:
             yield cycle
-        world = _a_minute_later(world, flows, random, number)
+        world = later_look(world, flows, random, number)
 
 
-def _flow(random: Random) -> Flow:
+def drawn_flow(random: Random) -> TopicFlow:
+    """Of a topic: a fifth is idle, the others differ by three powers of ten."""
     if random.random() < 0.2:
-        return Flow(0, 1)
-    return Flow(round(10 ** random.uniform(1.5, 4.5)), round(10 ** random.uniform(2, 3.3)))
+        return TopicFlow(0, 1)
+    return TopicFlow(round(10 ** random.uniform(1.5, 4.5)), round(10 ** random.uniform(2, 3.3)))
 
 
-def _with_three_replicas(world: Observation) -> Observation:
-    """And with offsets and sizes of topics that have been there for long."""
+def with_three_replicas(world: Observation) -> Observation:
+    """The same with a third replica, and with offsets and sizes of topics that have been there for long."""
     random = Random(3)
     step = BROKERS // len(RACKS)
     topics = tuple(
@@ -210,12 +214,16 @@ def _with_three_replicas(world: Observation) -> Observation:
     )
 
 
-def _a_minute_later(world: Observation, flows: Mapping[str, Flow], random: Random, number: int) -> Observation:
+def later_look(
+    world: Observation, flows: Mapping[str, TopicFlow], random: Random, number: int, every_ms: int = MINUTE_MS
+) -> Observation:
+    """The next look, `every_ms` later: 1 % of the groups rebalanced, and every topic flowed on."""
+    minutes = every_ms / MINUTE_MS
     after = next_look(world, share=0.01, improvable=0.3, seed=100 + number)
     grown = {
-        tp: max(0, round(random.gauss(flow.records, flow.records**0.5 + flow.records * 0.05)))
+        tp: max(0, round(random.gauss(mean, mean**0.5 + mean * 0.05)))
         for tp in world.end_offsets
-        for flow in [flows[tp.topic]]
+        for mean in [flows[tp.topic].records * minutes]
     }
     ends = {tp: end + grown[tp] for tp, end in world.end_offsets.items()}
     sizes = {
@@ -237,8 +245,8 @@ def _a_minute_later(world: Observation, flows: Mapping[str, Flow], random: Rando
             (broker, tp): size + sizes[tp] - random.randrange(1 + sizes[tp] // 1_000)
             for (broker, tp), size in world.replica_bytes.items()
         },
-        taken_ms=world.taken_ms + MINUTE_MS,
-        monotonic_ms=world.monotonic_ms + MINUTE_MS,
+        taken_ms=world.taken_ms + every_ms,
+        monotonic_ms=world.monotonic_ms + every_ms,
     )
 
 

@@ -265,12 +265,14 @@ def test_clusters_are_planned_from_their_newest_whole_looks(own_tables: TableSto
     assert rows[fragments[0]][10] == rows[fragments[1]][10]
     other = [(*row[:8], "b-cluster", *row[9:]) for row in bronze_rows(events_of(looks[:1]))]
     newer = [(*row[:5], 2, *row[6:8], "c-cluster", *row[9:]) for row in bronze_rows(events_of(looks[:1]))]
-    ingest(own_tables, [*broken, *other, *newer])
-    done = plan_looks(own_tables, run="r")
+    before = [(*row[:8], "d-cluster", *row[9:-1], "2020-01-01") for row in bronze_rows(events_of(looks[:1]))]
+    ingest(own_tables, [*broken, *other, *newer, *before])
+    done = plan_looks(own_tables, run="r", days=1)
     events = len({event.n for event in events_of(looks[2:])})
     why = f"look 0000abcd-2 of cluster test-cluster is newer, but lacks 2 of its {events} events"
     assert done.messages[0] == why
-    (unusable,) = done.messages[1:]
+    silent, unusable = done.messages[1:]
+    assert silent == "cluster d-cluster is not planned: it has no look in the newest day of telemetry"
     assert unusable.startswith("cluster c-cluster is not planned: its look 0000abcd-0 cannot be rebuilt: an event of ")
     assert "version 2 needs a newer rackwise" in unusable
     assert done.clusters == 2
@@ -298,7 +300,7 @@ def test_clusters_with_roots_of_their_own_are_planned_in_one_job(
     ingest(here, [(*row[:8], "b-cluster", *row[9:]) for row in bronze_rows(events_of(looks[:1]))])
     ingest(there, bronze_rows(events_of(looks[:2])))
     done = plan_looks(own_tables, run="r", others=[here, there, there])
-    assert (done.clusters, done.messages) == (2, ())
+    assert (done.clusters, done.messages) == (2, ()), "a look in any root is enough"
     found = own_tables.read(PLANS).select("cluster", "look").distinct().collect()
     assert sorted(map(tuple, found)) == [("b-cluster", "0000abcd-0"), ("test-cluster", "0000abcd-1")]
     subjects = {row.cluster: row.subjects for row in by_cluster(own_tables)}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from agent.telemetry.derived import AssessmentData, FindingData
 from agent.telemetry.events import EventKind, TelemetryEvent
@@ -19,12 +19,13 @@ from agent.values.observation import GapCause, ObservationPart, RawListedGroup
 from agent.values.typed_json import to_json
 from pipeline.jobs.refresh import RefreshSettings, refresh
 from pipeline.schemas.bronze import TELEMETRY
+from pipeline.schemas.table import TableSpec
 from pipeline.tables import TableStore, WriterBatch
 from pipeline.transforms import large_looks
 from pipeline.transforms.large_looks import parts_of
 from pipeline.transforms.look_parts import LookPart, events_about_the_cluster, part_events, rows_of_part
 from pipeline.transforms.look_rows import BronzeEvent, SilverRow, rows_of_look
-from pipeline.transforms.looks import look_rows
+from pipeline.transforms.looks import look_rows, silver_table
 from tests.builders import (
     TAKEN_MS,
     an_observation,
@@ -41,6 +42,7 @@ from tests.pipeline.test_looks import derived, raw
 from tests.snapshots import tp
 
 LOOK = "12345678-7"
+COMPILED = "spark.sql.codegen.wholeStage"
 
 
 def world(seed: int) -> list[TelemetryEvent]:
@@ -209,5 +211,15 @@ def test_a_refresh_divides_a_large_look_and_comes_to_the_same(
     refresh(one, settings=RefreshSettings(), histories=False, outcomes=False)
     monkeypatch.setattr(large_looks, "PART_BYTES", 4_000)
     monkeypatch.setattr("pipeline.jobs.refresh.PART_BYTES", 4_000)
+    session, compiled = many.spark, []
+    assert session.conf.get(COMPILED) == "false"
+
+    def silver(wide: DataFrame, table: TableSpec) -> DataFrame:
+        compiled.append(session.conf.get(COMPILED))
+        return silver_table(wide, table)
+
+    monkeypatch.setattr("pipeline.jobs.refresh.silver_table", silver)
     refresh(many, settings=RefreshSettings(), histories=False, outcomes=False)
+    assert set(compiled) == {"true"}, "what is done with each of many rows is compiled"
+    assert session.conf.get(COMPILED) == "false"
     assert contents(many) == contents(one)

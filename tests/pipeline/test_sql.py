@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -15,11 +18,13 @@ from pipeline.jobs.owners import owners_in_force, write_owners
 from pipeline.owner_rules import OwnerRule, owner_rules
 from pipeline.report.avoidable import avoidable_cost
 from pipeline.report.collect import collect
+from pipeline.report.facts import ReportFacts
 from pipeline.report.period import ReportPeriod
 from pipeline.schemas.gold import GOLD, LEDGER, OWNERS, RACK_DRIFT
 from pipeline.session import setting
-from pipeline.sql.script import TABLES, columns_of, script, statements, view_name
+from pipeline.sql.script import DIALECTS, TABLES, columns_of, script, statements, view_name
 from pipeline.tables import TableStore
+from tests.deploy.alerts import ROOT
 from tests.pipeline.report_tables import C, world, write
 
 RULES = (
@@ -41,6 +46,14 @@ QUESTIONS = (
     "lag_by_group",
     "proposal_results",
 )
+
+COSTS = json.loads((ROOT / "deploy/grafana/dashboards/rackwise-costs.json").read_text())
+PANELS = {panel["title"]: panel for panel in COSTS["panels"] if panel["type"] != "row"}
+SHOWN = {
+    "schema": "rackwise_test",
+    "__from:date:iso": "2025-11-20T05:06:07.000Z",
+    "__to:date:iso": "2025-11-30T00:00:00.000Z",
+}
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +88,20 @@ def test_the_ten_questions_are_answered_by_names_that_need_no_quotes(registered:
         assert rows or view == "lag_by_group", view
 
 
-def test_views_say_what_the_report_says(registered: SparkSession, root: TableStore):
-    cost = avoidable_cost(collect(root, ReportPeriod(), RULES))
+@pytest.fixture(scope="module")
+def plain_names(spark: SparkSession) -> Iterator[None]:
+    """Delta Lake parses its statistics' schema with the session's settings, and a column there is named group."""
+    with setting(spark, {"spark.sql.ansi.enforceReservedKeywords": "false"}):
+        yield
+
+
+@pytest.fixture(scope="module")
+def facts(root: TableStore) -> ReportFacts:
+    return collect(root, ReportPeriod(), RULES)
+
+
+def test_views_say_what_the_report_says(registered: SparkSession, facts: ReportFacts):
+    cost = avoidable_cost(facts)
     (by_day,) = registered.sql("SELECT sum(avoidable_usd), sum(avoidable_bytes) FROM avoidable_cost_by_day").collect()
     assert by_day[0] == pytest.approx(sum(line.usd or 0.0 for line in cost.lines))
     assert by_day[1] == pytest.approx(sum(line.avoidable_bytes for line in cost.lines))
@@ -105,12 +130,14 @@ def test_comments_reach_the_tables_and_the_views(registered: SparkSession, root:
     assert of_view == {name: comment for name, _, comment in columns_of(table)}
 
 
-def test_changes_of_gold_tables_can_be_followed(registered: SparkSession, root: TableStore):
+@pytest.mark.usefixtures("plain_names")
+def test_changes_of_gold_tables_can_be_followed(delta_tables: TableStore):
     """What is replaced comes as deleted and inserted rows, with the version that did it."""
-    rows = root.read(LEDGER).where("hour_ms = 1763683200000 AND path = 'move'")
-    root.replace_where(LEDGER, rows, {"day": ["2025-11-21"], "cluster": [C], "hour_ms": [1_763_683_200_000]})
-    changes = registered.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 1)
-    found = changes.load(root.path(LEDGER)).groupBy("_change_type").count().collect()
+    write(delta_tables, {LEDGER: world()[LEDGER]})
+    rows = delta_tables.read(LEDGER).where("hour_ms = 1763683200000 AND path = 'move'")
+    delta_tables.replace_where(LEDGER, rows, {"day": ["2025-11-21"], "cluster": [C], "hour_ms": [1_763_683_200_000]})
+    changes = delta_tables.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 1)
+    found = changes.load(delta_tables.path(LEDGER)).groupBy("_change_type").count().collect()
     kinds = {row["_change_type"]: row["count"] for row in found}
     assert kinds["insert"] == 1
     assert kinds["delete"] > 1
@@ -166,3 +193,83 @@ def test_a_table_that_is_not_there_is_a_view_without_rows(registered: SparkSessi
     text = script({}, "rackwise_test")
     assert "LOCATION" not in text
     assert registered.table("lags").count() == 0
+
+
+# --- the dashboard of costs ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def shown(registered: SparkSession, plain_names: None) -> dict[str, list[dict[str, Any]]]:
+    """Panel -> what its query answers, with variables written as Grafana and the plugin write them."""
+    return {title: answer(registered, title, f"'no-such','{C}'") for title in PANELS}
+
+
+def answer(session: SparkSession, title: str, clusters: str) -> list[dict[str, Any]]:
+    (target,) = PANELS[title]["targets"]
+    given = SHOWN | {"cluster": clusters}
+    asked = re.sub(r"\$\{([^}]+)\}|\$(\w+)", lambda found: given[found[1] or found[2]], target["rawSQL"])
+    return [row.asDict() for row in session.sql(asked).collect()]
+
+
+@pytest.mark.parametrize("title", PANELS)
+def test_each_panel_of_the_dashboard_of_costs_gets_what_it_shows(shown: dict[str, list[dict[str, Any]]], title: str):
+    panel, rows = PANELS[title], shown[title]
+    assert rows or title == "Lags", "no table of lags is there"
+    (target,) = panel["targets"]
+    assert "$cluster" in target["rawSQL"]
+    if panel["type"] == "table":
+        heads = [one["matcher"]["options"] for one in panel["fieldConfig"]["overrides"]]
+        assert target["format"] == 1
+        assert all(list(row) == heads for row in rows)
+    elif panel["type"] == "stat":
+        (row,) = rows
+        assert [type(value) for value in row.values()] == [float]
+    else:
+        assert target["format"] == 0
+        assert all(list(row)[:2] == ["time", "metric"] for row in rows)
+        assert [row["time"] for row in rows] == sorted(row["time"] for row in rows)
+
+
+@pytest.mark.usefixtures("plain_names")
+def test_the_dashboard_of_costs_shows_the_clusters_that_are_chosen(registered: SparkSession):
+    assert answer(registered, "From rack to rack", "'another'") == []
+    assert answer(registered, "Cost", "'another'") == [{"usd": None}], "nothing is known, which is not zero"
+
+
+def test_the_dashboard_of_costs_says_what_the_report_says(shown: dict[str, list[dict[str, Any]]], facts: ReportFacts):
+    avoidable = sum(line.usd or 0.0 for line in avoidable_cost(facts).lines)
+    cost = sum(one.usd or 0.0 for one in facts.costs)
+    for title, figure, whole in (
+        ("Avoidable", "avoidable_usd", avoidable),
+        ("What can be saved", "avoidable_usd", avoidable),
+        ("Avoidable by cluster", "avoidable_usd", avoidable),
+        ("Owners", "avoidable_usd", avoidable),
+        ("Owners", "usd", cost),
+        ("Cost", "usd", cost),
+        ("Cost by path", "usd", cost),
+        ("From rack to rack", "usd", cost),
+        ("Unknown bytes", "bytes", sum(pair.bytes or 0.0 for pair in facts.pairs if pair.zone == "UNKNOWN")),
+        ("Why unknown", "bytes", sum(pair.bytes or 0.0 for pair in facts.pairs if pair.zone == "UNKNOWN")),
+    ):
+        assert whole > 0
+        assert sum(row[figure] or 0.0 for row in shown[title]) == pytest.approx(whole), title
+    assert shown["Covered"][0]["covered"] == pytest.approx(46.2 / 47, abs=0.01)
+
+
+def test_trino_gets_its_own_names_locations_and_types():
+    """What differs from Spark's script; the questions are the same text."""
+    text = script({LEDGER.name: "s3://bucket/it's/gold/ledger"}, "delta.rackwise", "trino")
+    every = statements(text)
+    assert every[:3] == [
+        "CREATE SCHEMA IF NOT EXISTS delta.rackwise",
+        "USE delta.rackwise",
+        "CALL system.register_table('rackwise', 'gold_ledger', 's3://bucket/it''s/gold/ledger')",
+    ]
+    views = [one for one in every if one.startswith("CREATE OR REPLACE VIEW")]
+    assert len(views) == len(every) - 3
+    for table, view in zip(TABLES, views, strict=False):
+        for name, value, _ in columns_of(table, DIALECTS["trino"]):
+            assert f"{value} AS {name}" in view
+    before_questions = text[: text.index("-- The ten usual questions")]
+    assert not re.search(r"`|\bstring\b|timestamp_millis|USING delta", before_questions)
+    assert text.endswith(script({}, "x")[-2_000:])

@@ -1,0 +1,202 @@
+"""How long `rackwise spark report` takes over a month of many clusters.
+
+``python -m tests.bench.spark_report``: gold of 30 days of 10 clusters is made up by Spark first, hour by hour as a
+refresh leaves it: a hundred groups that each read a topic of ten partitions from two racks, replication between three,
+locality, conservation, proposals and a look a minute. Then the command runs as a person types it. The figure is
+its wall clock from start to end; CPU and memory are of all its processes. ``--clusters``, ``--days`` and ``--groups``
+make it less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import psutil
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from pipeline.schemas import gold, silver
+from pipeline.schemas.table import TableSpec
+from pipeline.session import spark_session
+from pipeline.tables import TableStore, WriterBatch
+
+GOAL_S = 60.0
+PARTITIONS = 10
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+BEGIN_MS = 1_760_054_400_000
+"""A midnight."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clusters", type=int, default=10)
+    parser.add_argument("--days", type=int, default=30)
+    parser.add_argument("--groups", type=int, default=100)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.monotonic()
+        rows = made(folder, given.clusters, given.days, given.groups)
+        tell("gold made up", time.monotonic() - began, "s", note=", ".join(f"{n:,} of {name}" for name, n in rows))
+        command = [
+            sys.executable, "-m", "agent", "spark", "report", "--master", "local[2]", "--tables", folder,
+            "--out", f"{folder}/report",
+        ]  # fmt: skip
+        wall_s, cpu_s, peak_bytes = taken(command)
+        size = sum(file.stat().st_size for file in Path(folder, "report").iterdir())
+    what = f"{given.days} days of {given.clusters} clusters"
+    note = f"{given.groups} groups and {given.groups * PARTITIONS:,} partitions each, {size // 1024:,} KiB of files"
+    tell(what, wall_s, "s", GOAL_S, note=note, cpu_s=cpu_s)
+    tell(f"{what}, peak memory of driver and Python", peak_bytes / 2**20, "MiB")
+    return 0
+
+
+def made(root: str, clusters: int, days: int, groups: int) -> list[tuple[str, int]]:
+    """Table and number of rows."""
+    spark = spark_session("report-made", master="local[2]", conf={"spark.driver.memory": "3g"})
+    tables = TableStore(spark, root)
+    hours = spark.range(clusters * days * 24, numPartitions=8).select(
+        F.concat(F.lit("cluster-"), F.col("id") % clusters).alias("cluster"),
+        (F.lit(BEGIN_MS) + (F.col("id") / clusters).cast("long") * HOUR_MS).alias("hour_ms"),
+    )
+    hours = hours.withColumn("day", F.date_format(F.timestamp_millis("hour_ms"), "yyyy-MM-dd"))
+    by_group = hours.crossJoin(spark.range(groups).select(F.col("id").alias("g")))
+    sizes = (F.lit(1e6) * (F.col("g") + 1) * (F.hash("cluster", "g", "hour_ms") % 10 + 20)).alias("bytes")
+    written = [
+        (gold.LEDGER, _ledger(by_group, spark, sizes)),
+        (gold.PARTITION_TRAFFIC, _traffic(by_group, spark, sizes)),
+        (gold.LOCALITY, _locality(by_group, spark)),
+        (gold.CONSERVATION, _conservation(by_group, spark, sizes)),
+        (gold.OUTCOMES, _outcomes(by_group)),
+        (silver.LOOKS, _looks(hours, spark)),
+    ]
+    for number, (table, frame) in enumerate(written):
+        tables.append(table, _whole(frame, table), WriterBatch("bench", number))
+    counts = [(table.name, tables.read(table).count()) for table, _ in written]
+    spark.stop()
+    return counts
+
+
+def _ledger(by_group: DataFrame, spark: SparkSession, sizes: F.Column) -> DataFrame:
+    """Each group reads its topic from two racks in each of three, and the topic is replicated from rack to rack."""
+    pairs = spark.createDataFrame(
+        [("consume", source, target) for target in "abc" for source in (target, "abc"[(ord(target) - 96) % 3])]
+        + [("replicate", source, target) for source in "abc" for target in "abc" if source != target]
+        + [("produce", "", target) for target in "abc"],
+        "path string, source_rack string, target_rack string",
+    )
+    local = F.col("source_rack") == F.col("target_rack")
+    unknown = F.col("path") == "produce"
+    rows = by_group.crossJoin(F.broadcast(pairs)).withColumn("bytes", sizes)
+    zone = F.when(unknown, "UNKNOWN").when(local, "SAME_ZONE").otherwise("CROSS_ZONE")
+    return rows.select(
+        "cluster", "hour_ms", "day", "path", "source_rack", "target_rack", "bytes",
+        F.when(F.col("path") == "consume", _named("group")).otherwise("").alias("group"),
+        _named("topic").alias("topic"),
+        zone.alias("zone"),
+        (F.when(F.col("path") == "replicate", F.col("bytes") * 0.9).otherwise(0.0)).alias("unavoidable_bytes"),
+        F.when(local, 0.0).when(~unknown, F.col("bytes") * 2e-11).alias("usd"),
+        F.when(~unknown, "2026-01").alias("price_date"),
+        F.when(unknown, "producers are not seen").alias("why_unknown"),
+        F.lit(3_600.0).alias("seconds"),
+    )  # fmt: skip
+
+
+def _traffic(by_group: DataFrame, spark: SparkSession, sizes: F.Column) -> DataFrame:
+    parts = spark.range(PARTITIONS).select(F.col("id").cast("int").alias("partition"))
+    return by_group.crossJoin(F.broadcast(parts)).select(
+        "cluster", "hour_ms", "day", "partition", _named("topic").alias("topic"), F.lit(3_600.0).alias("seconds"),
+        sizes, (sizes / 1_000).cast("long").alias("records"), F.lit(1_000.0).alias("bytes_per_record"),
+        F.lit("measured").alias("confidence"),
+    )  # fmt: skip
+
+
+def _locality(by_group: DataFrame, spark: SparkSession) -> DataFrame:
+    racks = spark.createDataFrame([(rack,) for rack in "abc"], "rack string")
+    return by_group.crossJoin(F.broadcast(racks)).select(
+        "cluster", "hour_ms", "day", "rack", _named("group").alias("group"),
+        *(F.lit(value).alias(name) for name, value in (("local", 2.0), ("total", 4.0), ("unknown", 0.0))),
+        *(F.lit(value).alias(name) for name, value in (("local_bytes", 2e9), ("total_bytes", 4e9))),
+    )  # fmt: skip
+
+
+def _conservation(by_group: DataFrame, spark: SparkSession, sizes: F.Column) -> DataFrame:
+    paths = spark.createDataFrame([("produce",), ("replicate",), ("consume",)], "path string")
+    return by_group.crossJoin(F.broadcast(paths)).select(
+        "cluster", "hour_ms", "day", "path", _named("topic").alias("topic"), sizes.alias("booked_bytes"),
+        sizes.alias("counted_bytes"), F.lit(0.0).alias("difference_bytes"), F.lit(0.0).alias("difference_share"),
+    )  # fmt: skip
+
+
+def _outcomes(by_group: DataFrame) -> DataFrame:
+    """A proposal a day about each tenth group."""
+    rows = by_group.where((F.col("hour_ms") % DAY_MS == 0) & (F.col("g") % 10 == 0))
+    return rows.select(
+        "cluster", "day", F.concat(F.lit("p-"), F.col("hour_ms"), F.lit("-"), F.col("g")).alias("proposal"),
+        F.lit("advise").alias("kind"), F.lit("set_client_rack").alias("reason"), F.lit("standing").alias("state"),
+        F.concat(F.lit("group/"), _named("group")).alias("subject"), F.col("hour_ms").alias("created_ms"),
+    )  # fmt: skip
+
+
+def _looks(hours: DataFrame, spark: SparkSession) -> DataFrame:
+    taken = F.col("hour_ms") + F.col("minute") * 60_000
+    minutes = spark.range(60).select(F.col("id").alias("minute"))
+    return hours.crossJoin(F.broadcast(minutes)).select(
+        "cluster", "hour_ms", "day", F.concat(F.lit("l-"), taken).alias("look"), taken.alias("taken_ms"),
+        F.lit(True).alias("complete"),
+    )  # fmt: skip
+
+
+def _named(what: str) -> F.Column:
+    return F.concat(F.lit(f"{what}-"), F.col("g"))
+
+
+def _whole(frame: DataFrame, table: TableSpec) -> DataFrame:
+    """With every column of the table; those that are not given are null."""
+    return frame.select(
+        *((F.col(one.name) if one.name in frame.columns else F.lit(None)).cast(one.dataType).alias(one.name)
+          for one in table.schema)
+    )  # fmt: skip
+
+
+def taken(command: list[str]) -> tuple[float, float, int]:
+    """Wall clock, CPU seconds and the peak of resident memory of a command and all its processes."""
+    began, peak, over, used = time.monotonic(), 0, threading.Event(), 0.0
+    process = subprocess.Popen(command, stdout=sys.stderr)
+
+    def watch() -> None:
+        nonlocal peak, used
+        while not over.wait(0.1):
+            try:
+                me = psutil.Process(process.pid)
+                family = [me, *me.children(recursive=True)]
+                peak = max(peak, sum(one.memory_info().rss for one in family))
+                used = max(used, sum(sum(one.cpu_times()[:4]) for one in family))
+            except psutil.NoSuchProcess:
+                continue
+
+    watching = threading.Thread(target=watch, daemon=True)
+    watching.start()
+    code = process.wait()
+    over.set()
+    watching.join()
+    if code:
+        raise SystemExit(f"{command} ended with {code}")
+    return time.monotonic() - began, used, peak
+
+
+def tell(case: str, value: float, unit: str, goal: float | None = None, *, note: str = "", cpu_s: float = 0.0) -> None:
+    line = {"bench": "report", "case": case, "value": round(value, 1), "unit": unit}
+    line |= {} if goal is None else {"goal": goal, "ok": value <= goal}
+    line |= {"note": note} if note else {}
+    print(json.dumps(line | ({"cpu_s": round(cpu_s, 1)} if cpu_s else {})), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
