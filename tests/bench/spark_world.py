@@ -292,7 +292,7 @@ class _Ingest:
 
     def _watch(self) -> None:
         while not self._over.wait(0.25):
-            self.peak_bytes = max(self.peak_bytes, sum(self._of_family(lambda one: one.memory_info().rss)))
+            self.peak_bytes = max(self.peak_bytes, sum(self._of_family(_resident)))
 
     def _of_family(self, figure: Callable[[psutil.Process], float]) -> list[float]:
         """Of the command and all its processes that are there."""
@@ -301,6 +301,13 @@ class _Ingest:
             with suppress(psutil.NoSuchProcess):
                 found.append(figure(one))
         return found
+
+
+def _resident(process: psutil.Process) -> float:
+    """Bytes; none of what Java forks, which shares all of Java's pages until it runs something else."""
+    parent = process.parent()
+    is_forked = process.name() == "java" and parent is not None and parent.name() == "java"
+    return 0.0 if is_forked else process.memory_info().rss
 
 
 def _compilers_s(process: psutil.Process) -> float:
