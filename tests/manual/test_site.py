@@ -111,7 +111,7 @@ NO_SETTINGS = re.compile(
 )
 DOTTED = re.compile(r"(?<![\w./<-])([a-z_]+(?:\.[a-z_<>*…]+)+)(?:=\S*)?(?![\w(])")
 _CHOSEN = re.compile(r"\.?<.+?>(?=\.|$)")
-OTHERS = {"spark.driver.memory"}
+OTHERS = {"spark.driver.memory", "spark.jars"}
 """Names of others that begin as a section of rackwise's settings does."""
 
 

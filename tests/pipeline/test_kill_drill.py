@@ -1,6 +1,6 @@
 """Ingest is killed at six points of its line, again and again: in the end every table is as without kills.
 
-The quick lane kills it once, in the middle of gold; all points are a drill.
+The quick lane kills an executor below spark-submit instead (test_standalone.py).
 
 Seed 0 is Delta Lake and kills Python alone, so that Java runs on for a moment; seed 1 is Parquet and kills both.
 """
@@ -12,9 +12,8 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from threading import Event
 
 import psutil
 import pytest
@@ -25,8 +24,6 @@ from agent.simulate.evaluation import replay_look
 from agent.telemetry.events import to_lines
 from agent.telemetry.looks import observation_to_events
 from agent.telemetry.proposal_records import slot
-from config.load import load_settings
-from pipeline.jobs.refresh import refresh, refresh_settings
 from pipeline.schemas.bronze import JOURNAL, QUARANTINE, TELEMETRY
 from pipeline.schemas.silver import LOOKS
 from pipeline.tables import TableStore
@@ -34,7 +31,6 @@ from testbed.cluster import EmbeddedCluster
 from tests.pipeline.contents import BRONZE, EVERY, Contents, contents
 from tests.pipeline.histories import recorded, shop, with_tasks
 from tests.pipeline.killed_ingest import POINTS, WITH_JAVA
-from tests.pipeline.test_standalone import filled
 from tests.pipeline.topics import Counted, Topics, counted
 
 pytestmark = pytest.mark.integration
@@ -88,18 +84,6 @@ def undisturbed(topics: Topics, spark: SparkSession, tmp_path_factory: pytest.Te
     assert found[QUARANTINE.name].total() == topics.bad
     assert found[JOURNAL.name].total() == 17
     return found
-
-
-@pytest.mark.timeout(3 * RUN_S)
-def test_killed_in_the_middle_of_gold_every_table_is_as_if_nobody_had(
-    broker: EmbeddedCluster, make_tables: Callable[..., TableStore], tmp_path: Path
-) -> None:
-    topics, here, there = filled(broker, looks=3), make_tables("here", "delta"), make_tables("there", "delta")
-    topics.ingest(here, tmp_path / "here-checkpoints").run_once(Event())
-    refresh(here, settings=refresh_settings(load_settings(environ={}).settings))  # prices as the command has them
-    assert run(topics, there, at=("in the middle of gold", "3", "50")) == -signal.SIGKILL
-    assert run(topics, there) == 0
-    _are_as(contents(here), there)
 
 
 @pytest.mark.drill
