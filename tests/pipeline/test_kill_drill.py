@@ -1,7 +1,5 @@
 """Ingest is killed at six points of its line, again and again: in the end every table is as without kills.
 
-The quick lane kills an executor below spark-submit instead (test_standalone.py).
-
 Seed 0 is Delta Lake and kills Python alone, so that Java runs on for a moment; seed 1 is Parquet and kills both.
 """
 
@@ -33,7 +31,7 @@ from tests.pipeline.histories import recorded, shop, with_tasks
 from tests.pipeline.killed_ingest import POINTS, WITH_JAVA
 from tests.pipeline.topics import Counted, Topics, counted
 
-pytestmark = pytest.mark.integration
+pytestmark = pytest.mark.drill
 ROOT = Path(__file__).parents[2]
 EVENTS, BAD_EVERY, LOOKS_TOLD = 120, 11, 12
 FILLED = {
@@ -86,7 +84,6 @@ def undisturbed(topics: Topics, spark: SparkSession, tmp_path_factory: pytest.Te
     return found
 
 
-@pytest.mark.drill
 @pytest.mark.timeout(8 * RUN_S)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_killed_at_every_point_one_after_the_other_every_table_is_as_if_nobody_had(

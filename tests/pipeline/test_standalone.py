@@ -53,13 +53,20 @@ def filled(broker: EmbeddedCluster, looks: int) -> Topics:
     return made
 
 
-@pytest.mark.integration
+@pytest.mark.timeout(180)
+def test_master_workers_and_the_script_start_by_the_commands_of_the_manual(tmp_path: Path) -> None:
+    prepared(tmp_path, "127.0.0.1:9", "none")
+    with StandaloneCluster(tmp_path) as cluster:  # both workers have registered
+        assert "--accept-data-loss" in cluster.run("INGEST", "", "--help", within_s=90)
+
+
+@pytest.mark.drill
 @pytest.mark.timeout(4 * RUN_S)
 @pytest.mark.parametrize(
     "told",
     [
         pytest.param(Kills(3, 1, ("INGEST",)), id="one"),
-        pytest.param(Kills(8, 3, ("INGEST", "REFRESH")), id="three of each job", marks=pytest.mark.drill),
+        pytest.param(Kills(8, 3, ("INGEST", "REFRESH")), id="three of each job"),
     ],
 )
 def test_executors_of_two_workers_are_killed_at_random_and_every_row_is_exact(
