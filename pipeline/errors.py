@@ -20,9 +20,8 @@ from agent.errors import (
     RackwiseError,
     TlsFailed,
 )
-from pipeline.store_errors import store_error
+from pipeline.store_errors import innermost_cause, store_error
 
-_CAUSE = re.compile(r"(?:Caused by: )?((?:[a-z]\w*\.)+\w*(?:Exception|Error)): ([^\n]{1,300})")
 _MOST = 20_000
 _ADVICE = {
     ClusterUnreachable: "Check bootstrap.servers and that the brokers run; records read so far are kept.",
@@ -50,14 +49,15 @@ def data_lost(topic: str, why: str) -> DataLost:
 def of_spark(topic: str, message: str) -> RackwiseError:
     """What the end of a query means. Only the text is looked at: Spark gives no more."""
     text = message[:_MOST]
+    why = innermost_cause(text, "Spark gave no reason")
     if re.search(r"failOnDataLoss|DATA_LOSS|OffsetOutOfRange", text):
-        return data_lost(topic, _first_cause(text))
+        return data_lost(topic, why)
     if (of_store := store_error(text)) is not None:  # first: a store's silence is none of the brokers
         return of_store
     for words, kind, what in _MEANINGS:
         if re.search(words, text):
-            return kind(what.format(topic=topic), why=_first_cause(text), todo=_ADVICE[kind])
-    return RackwiseError(f"Reading {topic} failed", why=_first_cause(text), todo="Records read so far are kept.")
+            return kind(what.format(topic=topic), why=why, todo=_ADVICE[kind])
+    return RackwiseError(f"Reading {topic} failed", why=why, todo="Records read so far are kept.")
 
 
 _SILENCE = "|".join(  # noqa: FLY002 a column of expressions is easier to read and to extend
@@ -80,12 +80,3 @@ _MEANINGS: tuple[tuple[str, type[RackwiseError], str], ...] = (
     (r"UnknownTopicOrPartition|UnknownTopicId", ConfigError, "Topic {topic} no longer exists"),
     (_SILENCE, ClusterUnreachable, "The brokers no longer answer, so {topic} cannot be read"),
 )
-
-
-def _first_cause(text: str) -> str:
-    """The innermost cause that the text names, in one line."""
-    causes = _CAUSE.findall(text)
-    if causes:
-        name, message = causes[-1]
-        return f"{name.rpartition('.')[2]}: {message.strip()}"
-    return next((line.strip() for line in text.splitlines() if line.strip()), "Spark gave no reason")[:300]

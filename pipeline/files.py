@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyarrow import fs as arrow
 
 from agent.errors import BadInput, FatalFailure, GaveUp, RackwiseError
-from pipeline.object_stores import s3_setting
+from pipeline.object_stores import WITH_FOLDERS, s3_setting
 from pipeline.store_errors import store_error
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ _TRIES = 6
 """How often a request to S3 is sent at most, at growing distances: a quarter of a minute in all."""
 _TURNS, _PAUSE_S = 3, 1.0
 """How often what failed in a store all the same is done once more."""
-_WITH_FOLDERS = ("file", "hdfs", "viewfs")
 
 
 def located(path: str) -> str:
@@ -44,7 +43,7 @@ def located(path: str) -> str:
 
 def renames_folders(path: str) -> bool:
     """Whether a folder is renamed whole there. Object stores have no folders."""
-    return _scheme(path) in _WITH_FOLDERS
+    return _scheme(path) in WITH_FOLDERS
 
 
 class StoredFiles:
@@ -129,7 +128,7 @@ class StoredFiles:
         system = self._systems.get(f"{scheme}://{host}")
         if system is None:
             system = self._systems[f"{scheme}://{host}"] = self._system(scheme, host)
-        container = "" if scheme in _WITH_FOLDERS else host.partition("@")[0]
+        container = "" if scheme in WITH_FOLDERS else host.partition("@")[0]
         return system, f"{container}/{below}".rstrip("/") or "/"
 
     def _system(self, scheme: str, host: str) -> arrow.FileSystem:

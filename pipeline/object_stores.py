@@ -15,7 +15,8 @@ from agent.errors import ConfigError
 
 CONNECTORS = {"s3a": "s3a", "gs": "gs", "abfs": "abfs", "abfss": "abfs"}
 """Scheme -> the set of jars that has its connector."""
-_OTHERS = ("file", "hdfs", "viewfs")
+WITH_FOLDERS = ("file", "hdfs", "viewfs")
+"""Schemes of file systems that rename folders."""
 _ALIASES = {"s3": "s3a", "s3n": "s3a", "wasb": "abfs", "wasbs": "abfss", "gcs": "gs", "az": "abfss"}
 LOG_STORE = "spark.delta.logStore.s3a.impl"
 _SETTINGS = {
@@ -52,12 +53,12 @@ def check_root(root: str, conf: Mapping[str, str], name: str = "spark.tables") -
     scheme = scheme_of(root)
     if scheme in _ALIASES:
         raise ConfigError(f"{name} begins with {scheme}:", why=f"the connector's scheme is {_ALIASES[scheme]}:")
-    if scheme in _OTHERS:
+    if scheme in WITH_FOLDERS:
         return
     if scheme not in CONNECTORS:
         raise ConfigError(
             f"{name} has the scheme {scheme}, which rackwise does not know",
-            why=f"a folder is expected, or a URI of {', '.join((*_OTHERS, *CONNECTORS))}",
+            why=f"a folder is expected, or a URI of {', '.join((*WITH_FOLDERS, *CONNECTORS))}",
         )
     host = re.match(r"[^:]+://([^/]*)", root)
     if host is None or not host[1]:

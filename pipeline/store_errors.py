@@ -54,7 +54,7 @@ def store_error(text: str) -> RackwiseError | None:
     head = text[:_MOST]
     if not _OF_STORE.search(head):
         return None
-    why = _cause(head)
+    why = innermost_cause(head, "it gave no reason")
     for words, kind, what, todo in _MEANINGS:
         if re.search(words, head, re.IGNORECASE):
             return kind(what, why=why, todo=todo)
@@ -105,10 +105,10 @@ def reach(spark: SparkSession, root: str) -> None:
             raise
 
 
-def _cause(text: str) -> str:
-    """The innermost cause that the text names, in one line."""
+def innermost_cause(text: str, otherwise: str) -> str:
+    """The innermost cause that a text of Java names, in one line; ``otherwise`` where the text is empty."""
     causes = _CAUSE.findall(text)
     if causes:
         name, message = causes[-1]
         return f"{name}: {message.strip()}"
-    return next((line.strip() for line in text.splitlines() if line.strip()), "it gave no reason")[:300]
+    return next((line.strip() for line in text.splitlines() if line.strip()), otherwise)[:300]

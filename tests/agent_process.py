@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from testbed.cluster import EmbeddedCluster
 from tests.command import RACKWISE, ROOT, environment
@@ -32,6 +35,19 @@ class Running:
     def end(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
         return self.process.wait(10)
+
+
+def wait_until_gone(group: int, within_s: float) -> None:
+    """Until no process of the group is left: Java ends by itself when its client is gone."""
+    left = [one for one in psutil.process_iter() if _group(one.pid) == group]
+    assert not psutil.wait_procs(left, timeout=within_s)[1]
+
+
+def _group(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return None
 
 
 def wait_for(what: Callable[[], Any], within_s: float = 60) -> Any:

@@ -208,8 +208,8 @@ def foreseen(verdict: Verdict) -> ExpectedVerdict:
         case Allow():
             return ExpectedVerdict(allowed=True, sentence="")
         case Hold():
-            sentence = verdict.why
-            return ExpectedVerdict(allowed=False, sentence=sentence, comes=verdict.passes, until_ms=verdict.until_ms)
+            comes, until_ms = verdict.passes, verdict.until_ms
+            return ExpectedVerdict(allowed=False, sentence=verdict.why, comes=comes, until_ms=until_ms)
         case _:
             return ExpectedVerdict(allowed=False, sentence=verdict.why, comes=False)
 

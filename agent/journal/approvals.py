@@ -252,6 +252,7 @@ def next_attempt(plans: Iterable[ReassignmentPlan], view: JournalState, proposal
     newest = latest(plans, proposal_id)
     if newest is not None and not newest.ended:
         return of_plan(newest)
+    # A plan's name is never used again, even after the plan is dropped: the next number is above all that are named.
     named = [answer.plan for command, answer in history(view) if answer.plan and command.verb not in _APPROVING]
     every = (attempt(name) for plan in named for name in (plan, rolled_back_plan(plan)) if name is not None)
     began = [one.number for one in every if one.of == proposal_id]

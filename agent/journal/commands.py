@@ -201,7 +201,3 @@ def command_from_json(data: object) -> OperatorCommand:
         if number is not None and not 1 <= number <= MOST_INT:
             raise UnreadableError("no command: a rate, a number of moves and an attempt are at least 1, of 64 bits")
     return command._replace(who=command.who[:MAX_TEXT], reason=command.reason[:MAX_TEXT])
-
-
-# Plan names are never reused, also after old plans are dropped: the next attempt is above every number that a plan or
-# an answer names.

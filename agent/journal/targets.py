@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from agent.journal.codec import MOST_NAMED, columns, runs, targets_of
 from agent.values.journal import Entry, JournalState, JournalWrite, under
@@ -20,12 +20,6 @@ from agent.values.number_format import counted, sized
 from agent.values.proposal import Proposal
 from agent.values.reassignment import ENDED, ReassignmentPlan, ReassignmentTarget, attempt
 from agent.values.typed_json import UnreadableError, from_json, to_json
-
-# An entry never changes, so it is read once. Entries are keys by identity and held with their value; the least recently
-# used go first. Thread-safe.
-
-T = TypeVar("T")
-
 
 TARGETS = "targets"
 """First part of the keys."""

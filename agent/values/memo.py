@@ -103,7 +103,10 @@ def _differing(before: Sequence[Any], now: Sequence[Any]) -> list[int]:
 
 
 class IdentityMemo(Generic[Result]):
-    """Values by the identity of what they were made of."""
+    """Values by the identity of what they were made of, such as journal entries, which never change.
+
+    What a value was made of is held with it; the least recently used go first. Thread-safe.
+    """
 
     def __init__(self, most: int) -> None:
         """``most`` is the greatest sum of sizes that is kept, as the values' own measure has it."""

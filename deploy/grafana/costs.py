@@ -17,7 +17,7 @@ from grafana_foundation_sdk.cog.variants import Dataquery
 from grafana_foundation_sdk.models import common as common_model
 from grafana_foundation_sdk.models import dashboard as model
 
-from deploy.grafana.panels import PLAIN, UNKNOWN, P, Step, steps
+from deploy.grafana.panels import PLAIN, UNKNOWN, Step, dressed, steps
 
 PLUGIN = "trino-datasource"
 SOURCE = model.DataSourceRef(type_val=PLUGIN, uid="${datasource}")
@@ -194,7 +194,9 @@ def _number(
     panel = stat.Panel().color_mode(common_model.BigValueColorMode.VALUE).thresholds(steps(*of))
     panel = panel.reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
     query = f"SELECT {value} FROM {_VIEWS}{view} WHERE {_DAYS} AND {_CLUSTERS}"  # noqa: S608 all of it is written here
-    return _dressed(panel.unit(unit).no_value(no_value), title, description, SqlQuery(query, _TABLE), width=6, height=4)
+    return dressed(
+        panel.unit(unit).no_value(no_value), title, description, SOURCE, [SqlQuery(query, _TABLE)], width=6, height=4
+    )
 
 
 def _by_day(title: str, description: str, metric: str, value: str, view: str) -> timeseries.Panel:
@@ -211,7 +213,7 @@ def _by_day(title: str, description: str, metric: str, value: str, view: str) ->
         f"SELECT CAST(utc_day AS TIMESTAMP) AS time, {metric} AS metric, sum({value}) AS {value} FROM {_VIEWS}{view}"  # noqa: S608
         f" WHERE {_DAYS} AND {_CLUSTERS} GROUP BY utc_day, {metric} ORDER BY utc_day, {metric}"
     )
-    return _dressed(panel, title, description, SqlQuery(query, _SERIES), width=12, height=8)
+    return dressed(panel, title, description, SOURCE, [SqlQuery(query, _SERIES)], width=12, height=8)
 
 
 def _rows(
@@ -230,8 +232,4 @@ def _rows(
         look = [model.DynamicConfigValue(id_val="displayName", value=column.head)]
         look.append(model.DynamicConfigValue(id_val="unit", value=column.unit))
         panel = panel.override_by_name(column.name, look)
-    return _dressed(panel, title, description, SqlQuery(query, _TABLE), width=width, height=9)
-
-
-def _dressed(panel: P, title: str, description: str, query: Builder[Dataquery], *, width: int, height: int) -> P:
-    return panel.title(title).description(description).datasource(SOURCE).height(height).span(width).targets([query])
+    return dressed(panel, title, description, SOURCE, [SqlQuery(query, _TABLE)], width=width, height=9)

@@ -192,15 +192,9 @@ def rows(
     heads = {name: column.head for name, column in zip(named, columns, strict=True)}
     order = {name: index for index, name in enumerate((*by, *named))}
     panel = (
-        table.Panel()
-        .title(title)
-        .description(description)
-        .datasource(SOURCE)
-        .height(height)
-        .span(width)
+        dressed(table.Panel(), title, description, SOURCE, targets, width=width, height=height)
         .no_value(no_value)
         .filterable(True)  # noqa: FBT003
-        .targets(list(targets))
         .sort_by([common.TableSortByFieldState().display_name(sort).desc(True)])  # noqa: FBT003
         .transformations(
             [
@@ -241,17 +235,17 @@ def _dressed(  # noqa: PLR0917
         .datasource(SOURCE)
         for index, query in enumerate(queries)
     ]
-    return (
-        panel.title(title)
-        .description(description)
-        .datasource(SOURCE)
-        .height(height)
-        .span(width)
-        .unit(unit)
-        .no_value(no_value)
-        .thresholds(steps(*of))
-        .targets(targets)
-    )
+    panel = panel.unit(unit).no_value(no_value).thresholds(steps(*of))
+    return dressed(panel, title, description, SOURCE, targets, width=width, height=height)
+
+
+def dressed(
+    panel: P, title: str, description: str, source: model.DataSourceRef, targets: Sequence[Builder[Dataquery]], *,
+    width: int, height: int,
+) -> P:  # fmt: skip
+    """The panel with what every panel has, its queries among it."""
+    panel = panel.title(title).description(description).datasource(source).height(height).span(width)
+    return panel.targets(list(targets))
 
 
 def variable(name: str, label: str, query: str, description: str) -> dashboard.QueryVariable:

@@ -216,6 +216,17 @@ def run_id() -> str:
 # --- input ------------------------------------------------------------------------------------------------------
 
 
+class _RootLooks(NamedTuple):
+    """What the newest days of a root have."""
+
+    looks: list[_Newest]
+    """The newest whole look of each cluster."""
+    lacking: list[str]
+    """What newer ones lack."""
+    clusters: set[str]
+    """Those with any event of a look."""
+
+
 def recent_events(tables: TableStore, days: int) -> DataFrame:
     """Events that make up looks, of the newest days that have telemetry."""
     newest = tables.days(TELEMETRY)[-days:]
@@ -243,23 +254,19 @@ def _newest_of_all(
                 todo="Name a root that rackwise spark ingest filled, or leave it out.",
             )
     by_root = [_newest(root, cluster, days) for root in roots]
-    best = {one.cluster: one for one in sorted(one for looks, *_ in by_root for one in looks)}
+    best = {one.cluster: one for one in sorted(one for root in by_root for one in root.looks)}
     newest: list[tuple[TableStore, list[_Newest]]] = []
-    for root, (looks, *_) in zip(roots, by_root, strict=True):
-        of_root = [best.pop(one.cluster) for one in looks if best.get(one.cluster) == one]
+    for root, found in zip(roots, by_root, strict=True):
+        of_root = [best.pop(one.cluster) for one in found.looks if best.get(one.cluster) == one]
         if of_root:
             newest.append((root, of_root))
-    lacking = tuple(sorted({message for _, messages, _ in by_root for message in messages}))
-    silent = _clusters(roots).difference(*(met for *_, met in by_root))
+    lacking = {message for root in by_root for message in root.lacking}
+    silent = _clusters(roots).difference(*(root.clusters for root in by_root))
     within = f"the newest {counted(days, 'day') if days > 1 else 'day'} of telemetry"
-    return newest, (
-        *lacking,
-        *(
-            f"cluster {one} is not planned: it has no look in {within}"
-            for one in sorted(silent)
-            if cluster in {None, one}
-        ),
-    )
+    not_planned = [
+        f"cluster {one} is not planned: it has no look in {within}" for one in sorted(silent) if cluster in {None, one}
+    ]
+    return newest, (*sorted(lacking), *not_planned)
 
 
 def _clusters(roots: Iterable[TableStore]) -> set[str]:
@@ -268,8 +275,8 @@ def _clusters(roots: Iterable[TableStore]) -> set[str]:
     return {row.cluster for rows in known for row in rows.distinct().collect() if row.cluster is not None}
 
 
-def _newest(tables: TableStore, cluster: str | None, days: int) -> tuple[list[_Newest], tuple[str, ...], set[str]]:
-    """The newest whole look of each cluster, what newer ones lack, and the clusters with any event of a look."""
+def _newest(tables: TableStore, cluster: str | None, days: int) -> _RootLooks:
+    """Of the newest days of one root."""
     events = recent_events(tables, days)
     if cluster is not None:
         events = events.where(F.col("cluster") == cluster)
@@ -317,7 +324,7 @@ def _newest(tables: TableStore, cluster: str | None, days: int) -> tuple[list[_N
         if (lacks := _lacks(row, in_full)) is not None
         and (row.cluster not in newest or row.taken_ms > newest[row.cluster].taken_ms)
     ]
-    return sorted(newest.values()), tuple(sorted(messages)), {row.cluster for row in looks}
+    return _RootLooks(sorted(newest.values()), messages, {row.cluster for row in looks})
 
 
 def _lacks(row: Any, in_full: Collection[tuple[str, str]]) -> str | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import reduce
@@ -105,10 +104,9 @@ def refresh(
     say = on_progress or (lambda _: None)
     touched = None if looks is None else sorted({*looks, *standing_on(tables, looks)})
     work = RefreshWork(tables)
-    with ExitStack() as many, SparkJobs(work.spark) as jobs:
-        large = _events(work, touched, look_bytes)
-        many.enter_context(sized(work.spark, MANY_ROWS if large.parts else 0))
-        read = _silver(work, large, jobs)
+    events = _events(work, touched, look_bytes)
+    with sized(work.spark, MANY_ROWS if events.parts else 0), SparkJobs(work.spark) as jobs:
+        read = _silver(work, events, jobs)
         say(f"{counted(read, 'look')} read")
         hours = _touched_hours(work, touched)
         work.hours = None if touched is None else hours

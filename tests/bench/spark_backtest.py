@@ -18,7 +18,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -29,6 +28,7 @@ from pipeline.schemas.backtest import SLICES
 from pipeline.session import spark_session
 from pipeline.tables import TableStore
 from tests.bench.group_histories import BEGIN_MS, CLUSTER, EVERY_MS, History
+from tests.bench.process_family import ProcessFamily
 
 STRATEGIES = "no-action,execute,eager-triggers,patient"
 GOAL_S, GOAL_RATIO, GOAL_EXPONENT = 300.0, 1.7, 1.1
@@ -189,12 +189,7 @@ class Narrowed(TableStore):
 
 def cpu_s() -> float:
     """CPU of this process and everything that it started."""
-    me = psutil.Process()
-    spent = 0.0
-    for process in (me, *me.children(recursive=True)):
-        times = process.cpu_times()
-        spent += times.user + times.system
-    return spent
+    return ProcessFamily().total(lambda one: sum(one.cpu_times()[:2]))
 
 
 assert EVERY_MS * 100 < DAY_MS, "a history of a hundred looks lies within one day"

@@ -11,11 +11,10 @@ import json
 import os
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from threading import Event
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import psutil
 
@@ -23,6 +22,7 @@ from pipeline.schemas.bronze import TELEMETRY
 from pipeline.session import spark_session
 from pipeline.tables import TableStore
 from testbed.cluster import ClusterSpec, EmbeddedCluster
+from tests.bench.process_family import ProcessFamily
 from tests.pipeline.topics import Counted, Topics, counted
 
 MANY = int(os.environ.get("RACKWISE_BENCH_EVENTS", "6000000"))
@@ -85,7 +85,7 @@ def _run(cluster: EmbeddedCluster, tables: TableStore, root: Path, events: int) 
             marks.append((time.monotonic(), cpu_s()))
         _say(line)
 
-    with _Memory() as memory:
+    with ProcessFamily(leave_out=_is_broker) as memory:
         began = time.monotonic()
         topics.ingest(tables, root, max_records=BATCH, say=on_line).run_once(Event())
     found = counted(tables, TELEMETRY)
@@ -95,46 +95,20 @@ def _run(cluster: EmbeddedCluster, tables: TableStore, root: Path, events: int) 
     return Run(events, last_at - first_at, last_cpu - first_cpu, first_at - began, memory.peak_bytes)
 
 
-def _family() -> list[psutil.Process]:
-    """This process and its Java and Python children; brokers are children of others."""
-    me = psutil.Process()
-    return [me, *(one for one in me.children(recursive=True) if "kafka.Kafka" not in " ".join(_words(one)))]
-
-
-def _words(process: psutil.Process) -> list[str]:
+def _is_broker(process: psutil.Process) -> bool:
+    """Brokers are children of others."""
     try:
-        return process.cmdline()
+        return "kafka.Kafka" in " ".join(process.cmdline())
     except psutil.Error:
-        return []
+        return False
+
+
+FAMILY = ProcessFamily(leave_out=_is_broker)
 
 
 def cpu_s() -> float:
     """CPU seconds so far of this process and its children that run."""
-    return sum(sum(one.cpu_times()[:2]) for one in _family() if one.is_running())
-
-
-class _Memory:
-    """Looks at resident memory four times a second."""
-
-    def __init__(self) -> None:
-        self.peak_bytes = 0
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._end.set()
-        self._thread.join()
-
-    def _watch(self) -> None:
-        while not self._end.wait(0.25):
-            try:
-                self.peak_bytes = max(self.peak_bytes, sum(one.memory_info().rss for one in _family()))
-            except psutil.NoSuchProcess:
-                continue
+    return FAMILY.total(lambda one: sum(one.cpu_times()[:2]))
 
 
 def _say(line: str) -> None:

@@ -10,15 +10,13 @@ make it less.
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+from functools import partial
 from pathlib import Path
 
-import psutil
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -26,12 +24,17 @@ from pipeline.schemas import gold, silver
 from pipeline.schemas.table import TableSpec
 from pipeline.session import spark_session
 from pipeline.tables import TableStore, WriterBatch
+from tests.bench import told
+from tests.bench.process_family import ProcessFamily
 
 GOAL_S = 60.0
 PARTITIONS = 10
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 BEGIN_MS = 1_760_054_400_000
 """A midnight."""
+
+
+tell = partial(told.tell, "report")
 
 
 def main() -> int:
@@ -52,7 +55,7 @@ def main() -> int:
         size = sum(file.stat().st_size for file in Path(folder, "report").iterdir())
     what = f"{given.days} days of {given.clusters} clusters"
     note = f"{given.groups} groups and {given.groups * PARTITIONS:,} partitions each, {size // 1024:,} KiB of files"
-    tell(what, wall_s, "s", GOAL_S, note=note, cpu_s=cpu_s)
+    tell(what, wall_s, "s", GOAL_S, note=note, cpu_s=round(cpu_s, 1))
     tell(f"{what}, peak memory of driver and Python", peak_bytes / 2**20, "MiB")
     return 0
 
@@ -165,37 +168,15 @@ def _whole(frame: DataFrame, table: TableSpec) -> DataFrame:
     )  # fmt: skip
 
 
-def taken(command: list[str]) -> tuple[float, float, int]:
+def taken(command: list[str]) -> tuple[float, float, float]:
     """Wall clock, CPU seconds and the peak of resident memory of a command and all its processes."""
-    began, peak, over, used = time.monotonic(), 0, threading.Event(), 0.0
+    began = time.monotonic()
     process = subprocess.Popen(command, stdout=sys.stderr)
-
-    def watch() -> None:
-        nonlocal peak, used
-        while not over.wait(0.1):
-            try:
-                me = psutil.Process(process.pid)
-                family = [me, *me.children(recursive=True)]
-                peak = max(peak, sum(one.memory_info().rss for one in family))
-                used = max(used, sum(sum(one.cpu_times()[:4]) for one in family))
-            except psutil.NoSuchProcess:
-                continue
-
-    watching = threading.Thread(target=watch, daemon=True)
-    watching.start()
-    code = process.wait()
-    over.set()
-    watching.join()
+    with ProcessFamily(process.pid) as family:
+        code = process.wait()
     if code:
         raise SystemExit(f"{command} ended with {code}")
-    return time.monotonic() - began, used, peak
-
-
-def tell(case: str, value: float, unit: str, goal: float | None = None, *, note: str = "", cpu_s: float = 0.0) -> None:
-    line = {"bench": "report", "case": case, "value": round(value, 1), "unit": unit}
-    line |= {} if goal is None else {"goal": goal, "ok": value <= goal}
-    line |= {"note": note} if note else {}
-    print(json.dumps(line | ({"cpu_s": round(cpu_s, 1)} if cpu_s else {})), flush=True)
+    return time.monotonic() - began, family.last_cpu_s, family.peak_bytes
 
 
 if __name__ == "__main__":

@@ -19,8 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import NamedTuple, Self
@@ -35,6 +34,7 @@ from agent.telemetry.changes import FullLook
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from testbed.cluster import ClusterSpec, EmbeddedCluster
+from tests.bench import told
 from tests.bench.bench_telemetry import (
     MINUTE_MS,
     drawn_flow,
@@ -44,6 +44,7 @@ from tests.bench.bench_telemetry import (
     rows_of,
     with_three_replicas,
 )
+from tests.bench.process_family import ProcessFamily
 from tests.synthetic_cluster import PARTITIONS, synthetic_cluster
 
 TOPIC, TOPIC_PARTITIONS = "rackwise.telemetry", 6
@@ -89,6 +90,9 @@ class Stream(NamedTuple):
     compilers_s: float
     wall_s: float
     """From the first look until the last is in gold."""
+
+
+tell = partial(told.tell, "world")
 
 
 def main() -> int:
@@ -141,19 +145,19 @@ def run(name: str, world: World, folder: Path) -> None:
         feed = _Feed(cluster.bootstrap_servers, folder)
         with _Ingest(cluster.bootstrap_servers, tables) as ingest:
             if name == "minutes":
-                tell_minutes(world, [_one(feed, ingest, look) for look in world.recorded], ingest.peak_bytes)
+                tell_minutes(world, [_one(feed, ingest, look) for look in world.recorded], ingest.family.peak_bytes)
             else:
                 for look in world.recorded[: world.warm]:
                     _one(feed, ingest, look)
-                tell_stream(name, world, _stream(feed, ingest, world), ingest.peak_bytes)
+                tell_stream(name, world, _stream(feed, ingest, world), ingest.family.peak_bytes)
 
 
 def _one(feed: _Feed, ingest: _Ingest, look: int) -> Took:
     """One look, until it is in gold."""
-    began, compilers_s = ingest.cpu_s(), ingest.compilers_s()
+    began, compilers_s = ingest.family.cpu_s(), ingest.compilers_s()
     acked = feed.send(look)
     at = ingest.wait_for(feed.records)
-    took = Took(look, at - acked, ingest.cpu_s() - began, ingest.compilers_s() - compilers_s)
+    took = Took(look, at - acked, ingest.family.cpu_s() - began, ingest.compilers_s() - compilers_s)
     print(took, file=sys.stderr, flush=True)
     return took
 
@@ -161,12 +165,12 @@ def _one(feed: _Feed, ingest: _Ingest, look: int) -> Took:
 def _stream(feed: _Feed, ingest: _Ingest, world: World) -> Stream:
     """The others in their own time."""
     looks = world.recorded[world.warm :]
-    began, used_s, compilers_s, waits = time.monotonic(), ingest.cpu_s(), ingest.compilers_s(), []
+    began, used_s, compilers_s, waits = time.monotonic(), ingest.family.cpu_s(), ingest.compilers_s(), []
     for number, look in enumerate(looks):
         time.sleep(max(0.0, began + number * world.every_ms / 1_000 - time.monotonic()))
         waits.append((feed.send(look), feed.records))
     took = [ingest.wait_for(records) - acked for acked, records in waits]
-    return Stream(took, ingest.cpu_s() - used_s, ingest.compilers_s() - compilers_s, time.monotonic() - began)
+    return Stream(took, ingest.family.cpu_s() - used_s, ingest.compilers_s() - compilers_s, time.monotonic() - began)
 
 
 def tell_minutes(world: World, took: list[Took], peak_bytes: float) -> None:
@@ -201,12 +205,6 @@ def tell_stream(name: str, world: World, stream: Stream, peak_bytes: float) -> N
 def size_of(world: World) -> str:
     """In words."""
     return f"{world.groups * PARTITIONS:,} partitions and members, {world.groups:,} groups"
-
-
-def tell(case: str, value: float, unit: str, goal: float | None = None, *, note: str = "") -> None:
-    line = {"bench": "world", "case": case, "value": round(value, 3 if value < 10 else 1), "unit": unit}
-    line |= {} if goal is None else {"goal": goal, "ok": value <= goal}
-    print(json.dumps(line | ({"note": note} if note else {})), flush=True)
 
 
 class _Feed:
@@ -247,18 +245,15 @@ class _Ingest:
         ]  # fmt: skip
         self._seen: list[tuple[int, float]] = []
         self._more = threading.Condition()
-        self._over = threading.Event()
-        self.peak_bytes = 0.0
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True)
-        self._threads = [threading.Thread(target=each, daemon=True) for each in (self._listen, self._watch)]
-        for thread in self._threads:
-            thread.start()
+        threading.Thread(target=self._listen, daemon=True).start()
+        self.family = ProcessFamily(self._process.pid).__enter__()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self._over.set()
+        self.family.__exit__()
         self._process.terminate()
         self._process.wait(120)
 
@@ -269,13 +264,9 @@ class _Ingest:
                 raise SystemExit(f"{records} records are not in gold after {PATIENCE_S:.0f} s")
             return next(at for number, at in self._seen if number >= records)
 
-    def cpu_s(self) -> float:
-        """CPU seconds so far, of children that have ended as well."""
-        return sum(self._of_family(lambda one: sum(one.cpu_times()[:4])))
-
     def compilers_s(self) -> float:
         """CPU seconds so far of the threads that compile in Java."""
-        return sum(self._of_family(_compilers_s))
+        return self.family.total(_compilers_s)
 
     def _listen(self) -> None:
         assert self._process.stderr is not None
@@ -289,25 +280,6 @@ class _Ingest:
                     self._more.notify_all()
             elif not found or found.get("level") not in {"info", "debug"}:
                 print(line, end="", file=sys.stderr, flush=True)
-
-    def _watch(self) -> None:
-        while not self._over.wait(0.25):
-            self.peak_bytes = max(self.peak_bytes, sum(self._of_family(_resident)))
-
-    def _of_family(self, figure: Callable[[psutil.Process], float]) -> list[float]:
-        """Of the command and all its processes that are there."""
-        found = []
-        for one in (psutil.Process(self._process.pid), *psutil.Process(self._process.pid).children(recursive=True)):
-            with suppress(psutil.NoSuchProcess):
-                found.append(figure(one))
-        return found
-
-
-def _resident(process: psutil.Process) -> float:
-    """Bytes; none of what Java forks, which shares all of Java's pages until it runs something else."""
-    parent = process.parent()
-    is_forked = process.name() == "java" and parent is not None and parent.name() == "java"
-    return 0.0 if is_forked else process.memory_info().rss
 
 
 def _compilers_s(process: psutil.Process) -> float:

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import psutil
 import pytest
 from pyspark.sql import SparkSession
 
@@ -26,6 +25,7 @@ from pipeline.schemas.bronze import JOURNAL, QUARANTINE, TELEMETRY
 from pipeline.schemas.silver import LOOKS
 from pipeline.tables import TableStore
 from testbed.cluster import EmbeddedCluster
+from tests.agent_process import wait_until_gone
 from tests.pipeline.contents import BRONZE, EVERY, Contents, contents
 from tests.pipeline.histories import recorded, shop, with_tasks
 from tests.pipeline.killed_ingest import POINTS, WITH_JAVA
@@ -102,11 +102,7 @@ def test_killed_at_every_point_one_after_the_other_every_table_is_as_if_nobody_h
             there = counted(tables, table)
             assert there.distinct == there.rows <= undisturbed[table.name].total(), (at, table.name)
     assert run(topics, tables) == 0
-    _are_as(undisturbed, tables)
 
-
-def _are_as(undisturbed: Contents, tables: TableStore) -> None:
-    """Every row is there, and once."""
     found = contents(tables)
     for table in EVERY:
         rows = counted(tables, table)
@@ -130,19 +126,5 @@ def run(topics: Topics, tables: TableStore, *, at: Sequence[str] = (), java: boo
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             raise
-    _wait_gone(process.pid)
+    wait_until_gone(process.pid, GONE_S)
     return status
-
-
-def _wait_gone(group: int) -> None:
-    """Java ends by itself when its client is gone."""
-    left = [one for one in psutil.process_iter() if _group(one.pid) == group]
-    _, alive = psutil.wait_procs(left, timeout=GONE_S)
-    assert not alive
-
-
-def _group(pid: int) -> int | None:
-    try:
-        return os.getpgid(pid)
-    except ProcessLookupError:
-        return None

@@ -14,7 +14,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 from pyspark.sql import SparkSession
 
@@ -24,6 +23,7 @@ from pipeline.schemas.bronze import QUARANTINE, TELEMETRY
 from pipeline.schemas.silver import LOOKS
 from pipeline.tables import TableStore
 from testbed.cluster import EmbeddedCluster
+from tests.agent_process import wait_until_gone
 from tests.jvm.building import tables_jar
 from tests.pipeline.contents import EVERY, Contents, contents
 from tests.pipeline.histories import recorded, shop, with_tasks
@@ -199,15 +199,7 @@ def _kill_when(process: subprocess.Popen[str], log: Path) -> None:
     assert process.poll() is None
     os.killpg(process.pid, signal.SIGKILL)
     assert process.wait(60) == -signal.SIGKILL
-    left = [one for one in psutil.process_iter() if _group(one.pid) == process.pid]
-    assert not psutil.wait_procs(left, timeout=60)[1]
-
-
-def _group(pid: int) -> int | None:
-    try:
-        return os.getpgid(pid)
-    except ProcessLookupError:
-        return None
+    wait_until_gone(process.pid, 60)
 
 
 def _conf(port: int | None) -> dict[str, str]:

@@ -1,0 +1,60 @@
+"""CPU and memory of a process and of all that it started: for benches of commands that are Python and Java."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Self
+
+import psutil
+
+_EVERY_S = 0.25
+
+
+class ProcessFamily:
+    """A process and its children. As a context it looks at both figures four times a second."""
+
+    def __init__(self, pid: int | None = None, leave_out: Callable[[psutil.Process], bool] = lambda _: False) -> None:
+        """``pid`` None: this process. ``leave_out`` tells children that are none of it."""
+        self._pid = pid
+        self._leave_out = leave_out
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self.peak_bytes = 0.0
+        self.last_cpu_s = 0.0
+        """The most that was seen: what has ended tells no more."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._end.set()
+        self._thread.join()
+
+    def cpu_s(self) -> float:
+        """CPU seconds so far, of children that have ended as well."""
+        return self.total(lambda one: sum(one.cpu_times()[:4]))
+
+    def total(self, figure: Callable[[psutil.Process], float]) -> float:
+        """The sum of a figure over all that are there."""
+        found = 0.0
+        with suppress(psutil.NoSuchProcess):
+            head = psutil.Process(self._pid)
+            for one in (head, *head.children(recursive=True)):
+                with suppress(psutil.NoSuchProcess):
+                    found += 0.0 if one is not head and self._leave_out(one) else figure(one)
+        return found
+
+    def _watch(self) -> None:
+        while not self._end.wait(_EVERY_S):
+            self.peak_bytes = max(self.peak_bytes, self.total(_resident))
+            self.last_cpu_s = max(self.last_cpu_s, self.cpu_s())
+
+
+def _resident(process: psutil.Process) -> float:
+    """Bytes; none of what Java forks, which shares all of Java's pages until it runs something else."""
+    parent = process.parent()
+    is_forked = process.name() == "java" and parent is not None and parent.name() == "java"
+    return 0.0 if is_forked else process.memory_info().rss
