@@ -74,8 +74,11 @@ class DeltaFiles:
         else:
             writer.mode("overwrite").option("replaceWhere", condition).save(located(path))
 
-    def vacuum(self, path: str, before_day: str | None = None) -> None:
-        """Delete days before that one, and data that no change within the retention needs.
+    def vacuum(self, path: str, today: str | None = None, before_day: str | None = None) -> None:
+        """Delete days before ``before_day``, compact those before ``today``, delete data that no reader needs.
+
+        A batch leaves a file or two, of which Delta's automatic compaction leaves up to 50 a day. For downstream
+        streams compaction is no change.
 
         The log needs nothing: Delta cuts it off itself when it writes a checkpoint, at the first midnight (UTC) before
         its retention, and a downstream stream or time travel finds every change since then.
@@ -84,6 +87,8 @@ class DeltaFiles:
         settled(lambda _: self._keep_as_set(table, path))
         if before_day is not None:
             settled(lambda _: table.delete(F.col("day") < before_day))
+        if today is not None:
+            settled(lambda _: _compact(table, today))
         table.vacuum()
 
     def _keep_as_set(self, table: DeltaTable, path: str) -> None:
@@ -113,6 +118,11 @@ class DeltaFiles:
             .whenNotMatchedInsertAll()
             .execute()
         )
+
+
+def _compact(table: DeltaTable, today: str) -> None:
+    """The small files of each earlier day as one."""
+    table.optimize().where(f"day < '{today}'").executeCompaction()
 
 
 def _making(writer: DataFrameWriter, table: TableSpec) -> DataFrameWriter:

@@ -96,7 +96,7 @@ class ParquetFiles:
         there = marked.drop(*keys.columns)
         self._change(path, table, rows, F.coalesce(F.col("_gone"), F.lit(False)), there)  # noqa: FBT003 as above
 
-    def vacuum(self, path: str, _before_day: str | None = None) -> None:
+    def vacuum(self, path: str, _today: str | None = None, _before_day: str | None = None) -> None:
         """Delete what a process that died began to write a day ago or longer, and no reader ever saw.
 
         Settings refuse a retention for Parquet, so there is no day before which rows are deleted.

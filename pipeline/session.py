@@ -46,6 +46,9 @@ _DELTA = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Every batch leaves a file or two in each table; opening thousands of them would soon take longer than reading.
     "spark.databricks.delta.autoCompact.enabled": "true",
+    # Files of past days become one up to this size, and what has half of it stays: to write it anew gains nothing.
+    "spark.databricks.delta.optimize.maxFileSize": f"{128 << 20}",
+    "spark.databricks.delta.optimize.minFileSize": f"{64 << 20}",
     # Every batch replaces the current hour: a week of replaced files, Delta's default, would be most of the disk. And
     # each change lists the log's folder on a disk: that of a month, its default, would soon take longer than a batch.
     "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration": "interval 1 day",

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -123,8 +124,9 @@ class TableStore:
     def vacuum(self, table: TableSpec, now_ms: int, before_day: str | None = None) -> None:
         """Delete what changes of long ago left behind and no reader needs; nothing where there is no table.
 
-        ``before_day``: rows of earlier days go as well, of a table partitioned by ``day``. At most once a day, counted
-        from the making of the table: a vacuum lists every file.
+        Of a table partitioned by ``day`` the small files of days that are over become one, and rows of days earlier
+        than ``before_day`` go as well. At most once a day, counted from the making of the table: a vacuum lists every
+        file.
         """
         if not self.exists(table):
             return
@@ -134,7 +136,9 @@ class TableStore:
         if now_ms - last_ms < _DAY_MS:
             return
         with self._turn(table):
-            self._layout.vacuum(path, before_day if "day" in table.partitioned_by else None)
+            today = f"{datetime.fromtimestamp(now_ms / 1000, UTC):%Y-%m-%d}"
+            days = (today, before_day) if "day" in table.partitioned_by else (None, None)
+            self._layout.vacuum(path, *days)
             self._files.delete(done)
             self._files.write(done, "{}")
 

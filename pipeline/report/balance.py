@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from agent.values.number_format import counted
 from pipeline.report import words
+from pipeline.report.exact_sums import total_sum
 
 
 class LedgerBalance(NamedTuple):
@@ -28,28 +29,39 @@ class LedgerBalance(NamedTuple):
     unknown: int
     """Rows of which the difference is unknown."""
     why_unknown: str | None
-    """The most frequent reason."""
+    """The most frequent reason; of several the first by name."""
 
 
 def balances(conservation: DataFrame) -> DataFrame:
     """`LedgerBalance` by cluster, of gold.conservation."""
     known = F.col("why_unknown").isNull()
     difference = F.col("difference_bytes")
-    worst = F.struct(F.abs(difference).alias("size"), "path", "topic")
+    worst = F.struct("size", "path", "topic")
 
     def total(what: Column) -> Column:
-        return F.coalesce(F.sum(F.when(known, what).cast("decimal(28,9)")).cast("double"), F.lit(0.0))
+        return F.coalesce(total_sum(F.when(known, what)), F.lit(0.0))
 
+    # First by what makes a row, so that texts are compared in few of them: Spark sorts all rows for their maximum.
+    by_path = conservation.groupBy("cluster", "path", "topic", "why_unknown").agg(
+        *(total(F.col(name)).alias(name) for name in ("booked_bytes", "counted_bytes")),
+        total(F.greatest(-difference, F.lit(0.0))).alias("missing_bytes"),
+        total(F.greatest(difference, F.lit(0.0))).alias("extra_bytes"),
+        F.max(F.when(known, F.abs(difference))).alias("size"),
+        F.count(F.lit(1)).alias("rows"),
+    )
+    unknown = F.sum(F.when(~known, F.col("rows")))
+    by_reason = by_path.groupBy("cluster", "why_unknown").agg(
+        *(total_sum(F.col(name)).alias(name) for name in LedgerBalance._fields[1:5]),
+        F.max(F.when(F.col("size") >= 1.0, worst)).alias("worst"),
+        F.coalesce(unknown, F.lit(0)).alias("unknown"),
+    )
     return (
-        conservation.groupBy("cluster")
+        by_reason.groupBy("cluster")
         .agg(
-            total(F.col("booked_bytes")).alias("booked_bytes"),
-            total(F.col("counted_bytes")).alias("counted_bytes"),
-            total(F.greatest(-difference, F.lit(0.0))).alias("missing_bytes"),
-            total(F.greatest(difference, F.lit(0.0))).alias("extra_bytes"),
-            F.max(F.when(known & (F.abs(difference) >= 1.0), worst)).alias("worst"),
-            F.count_if(~known).alias("unknown"),
-            F.mode("why_unknown", deterministic=True).alias("why_unknown"),
+            *(total_sum(F.col(name)).alias(name) for name in LedgerBalance._fields[1:5]),
+            F.max("worst").alias("worst"),
+            F.sum("unknown").alias("unknown"),
+            F.min_by("why_unknown", F.struct(-F.col("unknown"), "why_unknown")).alias("why_unknown"),
         )
         .withColumns({"worst_path": F.col("worst.path"), "worst_topic": F.col("worst.topic")})
         .select(*LedgerBalance._fields)

@@ -17,8 +17,9 @@ from pyspark.sql import functions as F
 from pipeline.owner_rules import OwnerRule
 from pipeline.report import balance, facts, summaries, topic_sums
 from pipeline.report.facts import UnusableInput
+from pipeline.report.ledger_sums import ledger_sums
 from pipeline.report.period import ReportPeriod, of_clusters, touching, within
-from pipeline.report.weeks import week_windows, widened
+from pipeline.report.weeks import a_week_more, week_windows, widened
 from pipeline.schemas import bronze, gold, silver
 from pipeline.schemas.table import TableSpec
 from pipeline.tables import TableStore
@@ -58,30 +59,36 @@ class _Collecting:
         self._left_out: dict[str, int] = {}
 
     def facts(self) -> facts.ReportFacts:
-        """Some questions at a time, as none of them keeps a core busy by itself."""
+        """Some questions at a time, as none of them keeps a core busy by itself; large tables are read once."""
         period = self._period
+        hours = self._read(gold.PARTITION_TRAFFIC, a_week_more(period)).transform(summaries.covered_hours).persist()
+        of_period = within(hours, period, "hour_ms")
         coverage = self._rows(
-            "coverage",
-            facts.LookCoverage,
-            gold.PARTITION_TRAFFIC,
-            lambda rows: summaries.coverage(_chosen(rows, period, ("hour_ms",))),
+            "coverage", facts.LookCoverage, gold.PARTITION_TRAFFIC, lambda _: summaries.coverage(of_period)
         )
         windows = week_windows(coverage)
         wider = widened(period, windows)
-        by_topic = partial(topic_sums.topic_costs, period=period, windows=windows)
-        by_week = partial(topic_sums.week_coverage, windows=windows)
-        dearest, least_local = partial(summaries.costs, most=DEAREST), partial(summaries.near, most=LEAST_LOCAL)
+        ledger = ledger_sums(self._read(gold.LEDGER, wider), period, windows).persist()
+        asked = ledger.where("asked")
+        least_local = partial(summaries.near, most=LEAST_LOCAL)
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
 
+            def tell(title: str, kind: type[_Row], table: TableSpec, rows: DataFrame) -> Future[tuple[_Row, ...]]:
+                return pool.submit(self._rows, title, kind, table, lambda _: rows)
+
             def ask(
-                title: str, kind: type[_Row], table: TableSpec, add_up: _AddUp, *times: str, of: ReportPeriod = period
+                title: str, kind: type[_Row], table: TableSpec, add_up: _AddUp, *times: str
             ) -> Future[tuple[_Row, ...]]:
-                return pool.submit(self._rows, title, kind, table, lambda rows: add_up(_chosen(rows, of, times)))
+                return pool.submit(self._rows, title, kind, table, lambda rows: add_up(_chosen(rows, period, times)))
 
             futures: dict[str, Future[tuple[Any, ...]]] = {
-                "costs": ask("cost", facts.DailyCost, gold.LEDGER, dearest, "hour_ms"),
-                "pairs": ask("ledger", facts.RackPairBytes, gold.LEDGER, summaries.pairs, "hour_ms"),
-                "standing": ask("standing", facts.OpenProposal, gold.OUTCOMES, self._open, "created_ms", "done_ms"),
+                "costs": tell("cost", facts.DailyCost, gold.LEDGER, summaries.costs(asked, most=DEAREST)),
+                "pairs": tell("ledger", facts.RackPairBytes, gold.LEDGER, summaries.pairs(asked)),
+                "topics": tell("avoidable", facts.TopicCost, gold.LEDGER, topic_sums.topic_costs(ledger)),
+                "standing": ask(
+                    "standing", facts.OpenProposal, gold.OUTCOMES, partial(summaries.standing, ledger=asked),
+                    "created_ms", "done_ms",
+                ),
                 "balance": ask("conservation", balance.LedgerBalance, gold.CONSERVATION, balance.balances, "hour_ms"),
                 "near": ask("locality", facts.ReaderLocality, gold.LOCALITY, least_local, "hour_ms"),
                 "warmups": ask("warm-ups", facts.WarmupTimes, gold.WARMUPS, summaries.warmups, "began_ms", "last_ms"),
@@ -94,12 +101,16 @@ class _Collecting:
                 "errors": ask("errors", facts.PredictionErrors, gold.OUTCOMES, summaries.errors, "applied_ms"),
                 "texts": ask("texts", facts.ProposalText, bronze.PROPOSALS, self._texts),
                 "findings": ask("findings", facts.OpenFinding, silver.FINDINGS, self._findings),
-                "topics": ask("avoidable", facts.TopicCost, gold.LEDGER, by_topic, "hour_ms", of=wider),
-                "days": ask("days", facts.DayCoverage, gold.PARTITION_TRAFFIC, topic_sums.day_coverage, "hour_ms"),
-                "weeks": ask("weeks", facts.WeekCoverage, gold.PARTITION_TRAFFIC, by_week, "hour_ms", of=wider),
-            }
+                "days": tell("days", facts.DayCoverage, gold.PARTITION_TRAFFIC, topic_sums.day_coverage(of_period)),
+                "weeks": tell(
+                    "weeks", facts.WeekCoverage, gold.PARTITION_TRAFFIC,
+                    topic_sums.week_coverage(within(hours, wider, "hour_ms"), windows),
+                ),
+            }  # fmt: skip
             looked = ask("looks", _Counted, silver.LOOKS, summaries.looked, "taken_ms")
             unread = pool.submit(self._rows, "quarantine", _Counted, bronze.QUARANTINE, self._quarantined)
+        for held in (hours, ledger):
+            held.unpersist()
         return facts.ReportFacts(
             from_ms=period.from_ms,
             to_ms=period.to_ms,
@@ -113,8 +124,8 @@ class _Collecting:
             absent=tuple(sorted(self._absent - _MAY_LACK)),
         )
 
-    def _open(self, proposals: DataFrame) -> DataFrame:
-        return summaries.standing(proposals, within(self._tables.read(gold.LEDGER), self._period, "hour_ms"))
+    def _read(self, table: TableSpec, period: ReportPeriod) -> DataFrame:
+        return within(self._tables.read(table), period, "hour_ms")
 
     def _texts(self, proposals: DataFrame) -> DataFrame:
         return topic_sums.proposal_texts(proposals, of_clusters(self._tables.read(gold.OUTCOMES), self._period))

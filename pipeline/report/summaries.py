@@ -1,7 +1,7 @@
 """Gold tables summed for a report: ``DataFrame -> DataFrame``, columns as the values in `facts` name them.
 
 Invariant: a sum over nothing is 0, a sum over unknown values alone is null, and what a sum leaves out because it is
-unknown is counted apart. Sums are taken in decimals: in doubles they would depend on the order of the rows.
+unknown is counted apart. Sums do not depend on the order of the rows.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from agent.values.rates import BYTES_PER_GB
 from pipeline.report.exact_sums import total as _total
 from pipeline.report.exact_sums import total_sum as _sum
 from pipeline.report.facts import (
@@ -46,11 +45,15 @@ _PREDICTED = {
 }
 
 
-def coverage(traffic: DataFrame) -> DataFrame:
-    """Per cluster: hours and seconds that looks cover. ``traffic`` is gold.partition_traffic."""
-    hours = traffic.groupBy("cluster", "hour_ms").agg(
+def covered_hours(traffic: DataFrame) -> DataFrame:
+    """Per hour of a cluster: seconds that looks cover, and those of gaps. ``traffic`` is gold.partition_traffic."""
+    return traffic.groupBy("cluster", "day", "hour_ms").agg(
         F.max("seconds").alias("seconds"), F.coalesce(F.max("gap_seconds"), F.lit(0.0)).alias("gap_seconds")
     )
+
+
+def coverage(hours: DataFrame) -> DataFrame:
+    """Per cluster: hours and seconds that looks cover. ``hours`` is `covered_hours`."""
     ends = hours.groupBy("cluster").agg(F.min("hour_ms").alias("first_ms"), F.max("hour_ms").alias("last_ms"))
     inner = (F.col("hour_ms") > F.col("first_ms")) & (F.col("hour_ms") < F.col("last_ms"))
     return (
@@ -69,7 +72,10 @@ def coverage(traffic: DataFrame) -> DataFrame:
 
 
 def costs(ledger: DataFrame, most: int) -> DataFrame:
-    """Per day: what each of the dearest groups, all other groups, and every other path sent across racks."""
+    """Per day: what each of the dearest groups, all other groups, and every other path sent across racks.
+
+    ``ledger`` is `ledger_sums`, here and below.
+    """
     spent = ledger.groupBy("cluster", "day", "path", "group").agg(*_crossings())
     dearest = (
         spent.where(F.col("path") == CONSUME)
@@ -104,9 +110,9 @@ def pairs(ledger: DataFrame) -> DataFrame:
             _sum(F.col("unavoidable_bytes")).alias("unavoidable_bytes"),
             _sum(F.col("usd")).alias("usd"),
             F.max("price_date").alias("price_date"),
-            F.count_if(F.col("bytes").isNull()).alias("sizeless"),
-            F.min(_usd_per_gb()).alias("usd_per_gb_low"),
-            F.max(_usd_per_gb()).alias("usd_per_gb_high"),
+            _sizeless(),
+            F.min("usd_per_gb_low").alias("usd_per_gb_low"),
+            F.max("usd_per_gb_high").alias("usd_per_gb_high"),
             _total(_undecided(), F.col("bytes")).alias("undecided_bytes"),
         )
         .select(*RackPairBytes._fields)
@@ -121,20 +127,20 @@ def near(locality: DataFrame, most: int) -> DataFrame:
         *(_sum(F.col(name)).alias(name) for name in ("local", "total", "unknown")),
         *(_sum(F.when(both, F.col(name))).alias(name) for name in ("local_bytes", "total_bytes")),
     )
+    order = (F.desc_nulls_last("bytes"), F.desc_nulls_last("partitions"), "cluster", "group")
     worst = (
         rows.groupBy("cluster", "group")
         .agg(
             _sum(F.col("total_bytes") - F.col("local_bytes")).alias("bytes"),
             _sum(F.col("total") - F.col("local") - F.col("unknown")).alias("partitions"),
+            # Carried along: joined again, the table would be read again.
+            F.collect_list(F.struct(*ReaderLocality._fields[2:])).alias("racks"),
         )
-        .orderBy(F.desc_nulls_last("bytes"), F.desc_nulls_last("partitions"), "cluster", "group")
+        .orderBy(*order)
         .limit(most)
     )
-    return (
-        rows.join(F.broadcast(worst), on=["cluster", "group"], how="inner")
-        .orderBy(F.desc_nulls_last("bytes"), F.desc_nulls_last("partitions"), "cluster", "group", "rack")
-        .select(*ReaderLocality._fields)
-    )
+    by_rack = worst.select("cluster", "group", "bytes", "partitions", F.inline("racks"))
+    return by_rack.orderBy(*order, "rack").select(*ReaderLocality._fields)
 
 
 def warmups(rows: DataFrame) -> DataFrame:
@@ -279,12 +285,12 @@ def _crossings() -> tuple[Column, ...]:
         _total(unknown, F.col("bytes")).alias("unknown_bytes"),
         F.when((F.count_if(cross) > 0) | (F.count_if(unknown) == 0), _total(cross, F.col("usd"))).alias("usd"),
         _total(cross & F.col("usd").isNull(), F.col("bytes")).alias("unpriced_bytes"),
-        F.count_if(F.col("bytes").isNull()).alias("sizeless"),
+        _sizeless(),
     )
 
 
-def _usd_per_gb() -> Column:
-    return F.when(_zone("CROSS_ZONE") & (F.col("bytes") > 0), F.col("usd") / F.col("bytes") * BYTES_PER_GB)
+def _sizeless() -> Column:
+    return F.coalesce(F.sum(F.when(F.col("bytes").isNull(), F.col("rows"))), F.lit(0)).alias("sizeless")
 
 
 def _undecided() -> Column:

@@ -6,29 +6,22 @@ unknown how much no placement avoids, it is unknown as well how much can be avoi
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.report.exact_sums import total, total_sum
-from pipeline.report.facts import LASTING_PATHS, DayCoverage, OpenFinding, ProposalText, TopicCost, WeekCoverage
-from pipeline.report.period import ReportPeriod
+from pipeline.report.facts import DayCoverage, OpenFinding, ProposalText, TopicCost, WeekCoverage
+from pipeline.report.ledger_sums import between
 from pipeline.report.summaries import HOUR_S
 from pipeline.report.weeks import WeekWindows
 
 
-def topic_costs(ledger: DataFrame, period: ReportPeriod, windows: WeekWindows) -> DataFrame:
-    """Per path, group and topic. ``ledger`` is gold.ledger, of the period and of the stretch a week before."""
-    asked = _between(period.from_ms, period.to_ms)
-    recent = _between(windows.recent_from_ms, windows.recent_to_ms)
-    before = _between(windows.before_from_ms, windows.before_to_ms)
-    size, share = F.col("bytes"), F.col("avoidable") / F.nullif(F.col("bytes"), F.lit(0.0))
-    known = F.when(F.col("unavoidable_bytes").isNotNull(), F.greatest(size - F.col("unavoidable_bytes"), F.lit(0.0)))
-    avoidable = F.when(F.col("path").isin(*LASTING_PATHS), known).otherwise(0.0)
+def topic_costs(ledger: DataFrame) -> DataFrame:
+    """Per path, group and topic. ``ledger`` is `ledger_sums`, of the period and of the stretch a week before."""
+    asked, recent, before, size = (F.col(name) for name in ("asked", "recent", "before", "bytes"))
     saving = F.coalesce(F.col("avoidable") > 0, F.lit(False))  # noqa: FBT003
     return (
-        ledger.where((F.col("zone") == "CROSS_ZONE") & (size > 0) & (asked | before))
-        .withColumn("avoidable", avoidable)
-        .withColumn("saved", F.col("usd") * share)
+        ledger.where((F.col("zone") == "CROSS_ZONE") & (size > 0))
         .groupBy("cluster", "path", "group", "topic")
         .agg(
             total(asked, size).alias("cross_bytes"),
@@ -48,24 +41,22 @@ def topic_costs(ledger: DataFrame, period: ReportPeriod, windows: WeekWindows) -
     )  # fmt: skip
 
 
-def week_coverage(traffic: DataFrame, windows: WeekWindows) -> DataFrame:
-    """Per cluster: seconds that are booked of both stretches. ``traffic`` is gold.partition_traffic."""
-    booked = F.max("seconds") + F.coalesce(F.max("gap_seconds"), F.lit(0.0))
-    hours = traffic.groupBy("cluster", "hour_ms").agg(booked.alias("seconds"))
+def week_coverage(hours: DataFrame, windows: WeekWindows) -> DataFrame:
+    """Per cluster: seconds that are booked of both stretches. ``hours`` is `summaries.covered_hours`."""
+    booked = F.col("seconds") + F.col("gap_seconds")
     return (
         hours.groupBy("cluster")
         .agg(
-            total(_between(windows.recent_from_ms, windows.recent_to_ms), F.col("seconds")).alias("recent_s"),
-            total(_between(windows.before_from_ms, windows.before_to_ms), F.col("seconds")).alias("before_s"),
+            total(between(windows.recent_from_ms, windows.recent_to_ms), booked).alias("recent_s"),
+            total(between(windows.before_from_ms, windows.before_to_ms), booked).alias("before_s"),
         )
         .select(*WeekCoverage._fields)
         .orderBy("cluster")
     )
 
 
-def day_coverage(traffic: DataFrame) -> DataFrame:
-    """Per cluster and day. ``traffic`` is gold.partition_traffic."""
-    hours = traffic.groupBy("cluster", "day", "hour_ms").agg(F.max("seconds").alias("seconds"))
+def day_coverage(hours: DataFrame) -> DataFrame:
+    """Per cluster and day. ``hours`` is `summaries.covered_hours`."""
     return (
         hours.groupBy("cluster", "day")
         .agg(F.count("*").alias("hours"), total_sum(F.least(F.col("seconds"), F.lit(HOUR_S))).alias("seconds"))
@@ -105,10 +96,3 @@ def newest_findings(findings: DataFrame, looks: DataFrame) -> DataFrame:
         .select(*OpenFinding._fields)
         .orderBy("cluster", "subject", "reason", "id")
     )
-
-
-def _between(begin_ms: int | None, end_ms: int | None) -> Column:
-    within = F.lit(True)  # noqa: FBT003 a literal column
-    if begin_ms is not None:
-        within &= F.col("hour_ms") >= begin_ms
-    return within if end_ms is None else within & (F.col("hour_ms") < end_ms)

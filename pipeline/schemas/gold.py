@@ -19,13 +19,13 @@ _GAPS = (
     column("gap_records", LONG, "Records of these gaps, by the offsets on both sides, beside those above."),
     column("gap_bytes", DOUBLE, "Their bytes."),
 )
-_BY_HOUR = ("day", "cluster", "hour_ms")
-"""What every batch replaces: as a partition of its own an hour goes without looking into a file."""
+_BY_DAY = ("day", "cluster")
+"""Not by hour, though every batch replaces one: a month of ten clusters would be 7,200 files that can never be one."""
 
 
 def _hourly(name: str, comment: str, key: tuple[str, ...], *fields: t.StructField) -> TableSpec:
     schema = columns(_CLUSTER, _HOUR, *fields, _DAY)
-    return TableSpec(f"gold.{name}", comment, schema, ("cluster", "hour_ms", *key), _BY_HOUR)
+    return TableSpec(f"gold.{name}", comment, schema, ("cluster", "hour_ms", *key), _BY_DAY)
 
 
 def _history(name: str, comment: str, key: tuple[str, ...], *fields: t.StructField) -> TableSpec:

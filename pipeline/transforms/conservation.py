@@ -17,10 +17,11 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from pipeline.exact_sums import exact_sum
 from pipeline.schemas.gold import CONSERVATION
 from pipeline.transforms.ledger import CATCH_UP, copies
 from pipeline.transforms.mergeable_aggregate import MergeableAggregate
-from pipeline.transforms.spans import day_of, exact_sum, spanned
+from pipeline.transforms.spans import day_of, spanned
 from pipeline.transforms.traffic import with_bytes
 
 WENT_BACK = "a counter went back, so what flowed before is not known"

@@ -24,11 +24,12 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from pipeline.exact_sums import all_or_null
 from pipeline.schemas.gold import LEDGER
 from pipeline.transforms.mergeable_aggregate import MergeableAggregate
 from pipeline.transforms.prices import priced
 from pipeline.transforms.routes import FOLLOWER_UNKNOWN, LEADER_UNKNOWN, PRODUCER_UNKNOWN, zone
-from pipeline.transforms.spans import all_or_null, day_of, of_gap, part_of, share_of, spanned
+from pipeline.transforms.spans import day_of, of_gap, part_of, share_of, spanned
 from pipeline.transforms.traffic import halves, with_bytes
 
 _FLOW = (

@@ -13,8 +13,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from pipeline.exact_sums import all_or_null
 from pipeline.schemas.gold import OUTCOMES
-from pipeline.transforms.spans import all_or_null, day_of
+from pipeline.transforms.spans import day_of
 
 WINDOW_MS = 600_000
 """How long before and after is measured, at most; shorter where looks begin or end. Other acts meanwhile are in it."""

@@ -12,11 +12,12 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from pipeline.exact_sums import all_or_null
 from pipeline.schemas.gold import LAGS, LOCALITY, READ_TRAFFIC
 from pipeline.schemas.silver import HIDDEN, UNASSIGNED
 from pipeline.transforms.mergeable_aggregate import MergeableAggregate
 from pipeline.transforms.routes import MEMBERS_HIDDEN, NO_MEMBER, READER_UNKNOWN, route, zone
-from pipeline.transforms.spans import all_or_null, day_of, known_lately, of_gap, part_of, share_of, spanned
+from pipeline.transforms.spans import day_of, known_lately, of_gap, part_of, share_of, spanned
 from pipeline.transforms.traffic import halves, per_second, with_bytes
 
 CATCHING_UP = 1.1

@@ -238,16 +238,6 @@ def part_of(number: Column) -> Column:
     return (F.floor(number * F.col("to_share") + 0.5) - F.floor(number * F.col("from_share") + 0.5)).cast("long")
 
 
-def exact_sum(number: Column) -> Column:
-    """A sum that does not depend on the order of its numbers, which Spark does not keep; to a thousandth."""
-    return F.sum(number.cast("decimal(28,3)")).cast("double")
-
-
-def all_or_null(number: Column) -> Column:
-    """The exact sum; null when one of the numbers is."""
-    return F.when(F.count(number) == F.count(F.lit(1)), exact_sum(number))
-
-
 def _parts(cut: DataFrame, lower: Column, upper: Column) -> DataFrame:
     begin, end = F.greatest(F.col("from_ms"), lower), F.least(F.col("end_ms"), upper)
     return cut.select(

@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from agent.values.kafka import STABLE
+from pipeline.exact_sums import exact_sum
 from pipeline.schemas.gold import RESTORE_RATES, WARMUPS
 from pipeline.transforms.spans import LONGEST_MS, day_of, hour_of
 
@@ -144,10 +145,7 @@ def restore_rates(warmups: DataFrame) -> DataFrame:
             F.coalesce(F.max_by("changelogs", "last_ms"), F.array().cast("array<string>")).alias("changelogs"),
             F.count(F.lit(1)).cast("int").alias("samples"),
             F.percentile("rate", [0.1, 0.5, 0.9]).alias("rates"),
-            *(
-                F.sum(F.col(name).cast("decimal(20,3)")).cast("double").alias(name)
-                for name in ("seconds", "stalled_s", "rebalancing_s", "sharing_s")
-            ),
+            *(exact_sum(F.col(name)).alias(name) for name in ("seconds", "stalled_s", "rebalancing_s", "sharing_s")),
             F.max("last_ms").alias("until_ms"),
         )
     )

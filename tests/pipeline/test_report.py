@@ -13,17 +13,18 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from agent.errors import BadInput
 from pipeline.jobs.report import FORMATS, texts_of, write_report
-from pipeline.report import summaries, topic_sums
+from pipeline.report import balance, summaries, topic_sums
 from pipeline.report.avoidable import avoidable_cost
 from pipeline.report.collect import collect
 from pipeline.report.compose import compose
 from pipeline.report.facts import ReportFacts
 from pipeline.report.html import to_html
+from pipeline.report.ledger_sums import ledger_sums
 from pipeline.report.period import ReportPeriod
 from pipeline.report.weeks import WeekWindows
 from pipeline.schemas import gold
@@ -41,6 +42,11 @@ def rows(spark: SparkSession, table: TableSpec, *told: dict[str, object]):
 
 def expected(spark: SparkSession, kind: type, schema, *values: tuple[object, ...]):
     return spark.createDataFrame([kind(*value) for value in values], schema)
+
+
+def summed(ledger: DataFrame) -> DataFrame:
+    """All of it, without a week before."""
+    return ledger_sums(ledger, ReportPeriod(), WeekWindows(0, 0))
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +71,7 @@ def test_costs_fold_all_groups_but_the_dearest_and_count_what_is_unknown(spark: 
         ledger_row(path="produce", zone="UNKNOWN", bytes=2 * GB),
         ledger_row(path="move", zone="SAME_ZONE", bytes=2 * GB),
     )
-    found = summaries.costs(ledger, most=1)
+    found = summaries.costs(summed(ledger), most=1)
     day = "2025-11-21"
     assertDataFrameEqual(
         found,
@@ -102,7 +108,7 @@ def test_hours_that_looks_cover_are_counted_and_thin_ones_in_between_told(spark:
         | {"gap_seconds": 1_800.0},
         {"cluster": "gaps", "hour_ms": BEGIN_MS, "topic": "t", "partition": 0, "seconds": 0.0, "gap_seconds": 3_600.0},
     )
-    found = summaries.coverage(traffic)
+    found = summaries.coverage(summaries.covered_hours(traffic))
     last = BEGIN_MS + 3 * HOUR_MS
     none = [("gaps", BEGIN_MS, BEGIN_MS, 0, 0.0, 0, 3_600.0, 0.0)]
     assertDataFrameEqual(
@@ -120,7 +126,7 @@ def test_what_an_hour_has_more_than_an_hour_is_counted_apart(spark: SparkSession
             for hour, seconds in enumerate((3000.0, 5400.0))
         ),
     )
-    (found,) = summaries.coverage(traffic).collect()
+    (found,) = summaries.coverage(summaries.covered_hours(traffic)).collect()
     assert (found.seconds, found.twice_s) == (8400.0, 1800.0)
 
 
@@ -145,7 +151,7 @@ def test_what_can_be_avoided_is_summed_by_group_and_topic_and_unknown_parts_apar
         ledger_row(path="replicate", bytes=2 * GB, unavoidable_bytes=None),
         ledger_row(path="move", bytes=7 * GB),
     )
-    found = topic_sums.topic_costs(ledger, ReportPeriod(BEGIN_MS), WEEK)
+    found = topic_sums.topic_costs(ledger_sums(ledger, ReportPeriod(BEGIN_MS), WEEK))
     assert found.columns[4:] == [
         "cross_bytes", "usd", "avoidable_bytes", "avoidable_usd", "unpriced_bytes", "unsure_bytes", "recent_usd",
         "before_usd",
@@ -163,6 +169,45 @@ def test_what_can_be_avoided_is_summed_by_group_and_topic_and_unknown_parts_apar
         ),
         checkRowOrder=True,
     )
+
+
+def test_a_ledger_is_compared_with_its_counters_and_the_worst_topic_and_most_frequent_reason_named(
+    spark: SparkSession,
+):
+    told = [
+        ("a", 0, "x", 90.0, 100.0, None),
+        ("a", 1, "x", 130.0, 100.0, None),
+        ("a", 0, "y", 80.0, 100.0, None),
+        ("a", 1, "y", 5.0, None, "zebra"),
+        ("a", 2, "x", 5.0, None, "ape"),
+        ("a", 0, "z", 5.0, None, "yak"),
+        ("a", 1, "z", 5.0, None, "yak"),
+        ("a", 2, "z", 5.0, None, "ape"),
+        ("b", 0, "x", 7.0, 7.5, None),
+        ("c", 0, "x", 7.0, None, "ape"),
+    ]
+    conservation = rows(
+        spark,
+        gold.CONSERVATION,
+        *(
+            {"cluster": cluster, "hour_ms": BEGIN_MS + hour * HOUR_MS, "topic": topic, "path": "consume"}
+            | {"booked_bytes": booked, "counted_bytes": counted, "why_unknown": why}
+            | {"difference_bytes": None if counted is None else booked - counted}
+            for cluster, hour, topic, booked, counted, why in told
+        ),
+    )
+    expectation = (
+        ("a", 300.0, 300.0, 30.0, 30.0, "consume", "x", 5, "ape"),
+        ("b", 7.0, 7.5, 0.5, 0.0, None, None, 0, None),
+        ("c", 0.0, 0.0, 0.0, 0.0, None, None, 1, "ape"),
+    )
+    found = balance.balances(conservation)
+    expectation = (
+        ("a", 300.0, 300.0, 30.0, 30.0, "consume", "x", 5, "ape"),
+        ("b", 7.0, 7.5, 0.5, 0.0, None, None, 0, None),
+        ("c", 0.0, 0.0, 0.0, 0.0, None, None, 1, "ape"),
+    )
+    assertDataFrameEqual(found, expected(spark, tuple_of, found.schema, *expectation), checkRowOrder=True)
 
 
 def test_a_week_before_a_requested_period_is_read_too(spark: SparkSession, tmp_path: Path):
@@ -237,7 +282,7 @@ def test_a_standing_proposal_has_the_flows_of_its_subject_without_moves(spark: S
         ledger_row(path="replicate", target_rack="c", bytes=5 * GB, unavoidable_bytes=None),
         ledger_row(path="move", bytes=7 * GB),
     )
-    found = summaries.standing(proposals, ledger).select(
+    found = summaries.standing(proposals, summed(ledger)).select(
         "proposal", "cross_bytes", "avoidable_bytes", "unknown_bytes", "usd", "undecided_bytes"
     )
     assertDataFrameEqual(

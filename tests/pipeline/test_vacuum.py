@@ -77,9 +77,10 @@ def tomorrow() -> int:
 
 
 def age_log(tables: TableStore, hours: float) -> None:
+    """A minute from change to change: Delta takes changes of one moment for a clock that went back, and keeps them."""
     for file in Path(tables.path(ROWS), "_delta_log").iterdir():
-        if file.name[:20].isdigit():
-            aged(file, hours)
+        if (version := file.name[:20]).isdigit():
+            aged(file, hours - int(version) / 60)
 
 
 def again(tables: TableStore) -> TableStore:
@@ -147,6 +148,25 @@ def test_replaced_data_goes_once_a_day_and_rows_of_days_beyond_the_retention_wit
     assert delta_tables.days(ROWS) == ("2026-01-02", "2026-01-03")
     assert rows(delta_tables) == rows(again(delta_tables)) == [10, 11]
     assert data(delta_tables) == set(), "nothing refers to them any more"
+
+
+def test_small_files_of_days_that_are_over_become_one_each(delta_tables: TableStore) -> None:
+    now_ms = tomorrow()
+    days = (DAY, day_of(now_ms - DAY_MS), day_of(now_ms))
+    for number in range(9):
+        appended(delta_tables, [number], days[number % 3])
+
+    def files() -> list[int]:
+        names = delta_tables.read(ROWS).inputFiles()
+        return [sum(f"/day={day}/" in name for name in names) for day in days]
+
+    assert files() == [3, 3, 3]
+    delta_tables.vacuum(ROWS, now_ms)
+    assert files() == [1, 1, 3]
+    assert rows(delta_tables) == rows(again(delta_tables)) == list(range(9))
+    delta_tables.vacuum(ROWS, now_ms + DAY_MS)
+    assert files() == [1, 1, 1]
+    assert rows(delta_tables) == list(range(9))
 
 
 def test_a_table_that_was_made_with_another_retention_gets_that_of_the_settings(
