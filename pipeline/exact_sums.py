@@ -1,22 +1,34 @@
-"""Sums of doubles that do not depend on the order of the rows, which Spark does not keep."""
+"""Sums of doubles that do not depend on the order of the rows, which Spark does not keep. Unknown is never 0."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+_THOUSANDTHS, _BILLIONTHS = 1e3, 1e9
 
-def exact_sum(number: Column, parts: int = 1_000) -> Column:
+
+def exact_sum(number: Column, parts: float = _THOUSANDTHS) -> Column:
     """The sum of what is known, each number taken to the nearest of ``parts`` in a unit; null when nothing is known.
 
     Whole numbers and parts are added up as long integers, which takes a tenth of the time of decimals. A sum beyond
     2**63 is unknown.
     """
     whole = F.floor(number)
-    rest = F.floor((number - whole) * float(parts) + 0.5)
-    return F.try_sum(whole).cast("double") + F.try_sum(rest).cast("double") / float(parts)
+    rest = F.floor((number - whole) * parts + 0.5)
+    return F.try_sum(whole).cast("double") + F.try_sum(rest).cast("double") / parts
 
 
 def all_or_null(number: Column) -> Column:
     """The exact sum; null when one of the numbers is."""
     return F.when(F.count(number) == F.count(F.lit(1)), exact_sum(number))
+
+
+def total_sum(what: Column) -> Column:
+    """The exact sum of what is known, to a billionth, so that prices of few bytes count; null when nothing is."""
+    return exact_sum(what, _BILLIONTHS)
+
+
+def total(which: Column, what: Column) -> Column:
+    """The same over the rows that it is about: 0 when there are none, null when all of them are unknown."""
+    return F.coalesce(total_sum(F.when(which, what)), F.when(F.count_if(which) == 0, F.lit(0.0)))

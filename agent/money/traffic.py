@@ -204,18 +204,6 @@ def _between(least: float | None, most: float | None, words: Callable[[float | N
     return high if low == high else f"{low} to {high}"
 
 
-def traffic_words(traffic: CrossRackTraffic | None) -> str | None:
-    """Bytes per second of that traffic."""
-    return None if traffic is None else bytes_between(traffic.bytes_per_s, traffic.at_most_bytes_per_s)
-
-
-def money_words(traffic: CrossRackTraffic | None, limits: Limits) -> str | None:
-    """Dollars a day of that traffic."""
-    if traffic is None:
-        return None
-    return usd_between(traffic.usd_per_day(limits), traffic.at_most_usd_per_day(limits))
-
-
 def worst_first(traffic: CrossRackTraffic | None, limits: Limits) -> tuple[int, float, float]:
     """Sort key: highest upper bound of the cost first, then of the bytes; lower bounds where there is no upper one.
 

@@ -9,8 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from agent.values.number_format import counted
+from pipeline.exact_sums import total_sum
 from pipeline.report import words
-from pipeline.report.exact_sums import total_sum
 
 
 class LedgerBalance(NamedTuple):

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pipeline.exact_sums import total, total_sum
 from pipeline.owner_rules import OwnerBook
-from pipeline.report.exact_sums import total, total_sum
-from pipeline.report.facts import LASTING_PATHS
+from pipeline.report.ledger_sums import avoidable_bytes
 
 VERSION = "1.2"
 _PLACES = Decimal(1).scaleb(-12)
@@ -61,11 +61,7 @@ TIMES = frozenset(name for name in COLUMNS if "Period" in name)
 
 def transfers(ledger: DataFrame) -> DataFrame:
     """Rows as `DailyTransfer`, of gold.ledger, in their order."""
-    known = F.when(
-        F.col("unavoidable_bytes").isNotNull(),
-        F.col("usd") * F.greatest(F.col("bytes") - F.col("unavoidable_bytes"), F.lit(0.0)) / F.col("bytes"),
-    )
-    avoidable = F.when(F.col("path").isin(*LASTING_PATHS), known).otherwise(0.0)
+    avoidable = F.col("usd") * avoidable_bytes() / F.col("bytes")
     key = DailyTransfer._fields[:7]
     return (
         ledger.where((F.col("zone") == "CROSS_ZONE") & (F.col("bytes") > 0))

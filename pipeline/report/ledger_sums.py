@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from agent.values.rates import BYTES_PER_GB
-from pipeline.report.exact_sums import total_sum
+from pipeline.exact_sums import total_sum
 from pipeline.report.facts import LASTING_PATHS
 from pipeline.report.period import ReportPeriod
 from pipeline.report.weeks import WeekWindows
@@ -28,13 +28,14 @@ def ledger_sums(ledger: DataFrame, period: ReportPeriod, windows: WeekWindows) -
     Beside the ledger's columns: ``rows``, how many they are; ``recent``, whether they are of the latest days;
     ``avoidable``, bytes that no placement needs, and ``saved``, their dollars; ``usd_per_gb_low`` and ``_high``.
     """
-    size, price = F.col("bytes"), F.when(_crosses(), F.col("usd") / F.col("bytes") * BYTES_PER_GB)
+    size = F.col("bytes")
+    price = F.when((F.col("zone") == "CROSS_ZONE") & (size > 0), F.col("usd") / size * BYTES_PER_GB)
     hours = ledger.withColumns(
         {
             "asked": between(period.from_ms, period.to_ms),
             "recent": between(windows.recent_from_ms, windows.recent_to_ms),
             "before": between(windows.before_from_ms, windows.before_to_ms),
-            "avoidable": _avoidable(),
+            "avoidable": avoidable_bytes(),
         }
     ).where(F.col("asked") | F.col("before"))
     rows = hours.withColumn("saved", F.col("usd") * F.col("avoidable") / F.nullif(size, F.lit(0.0)))
@@ -61,11 +62,7 @@ def between(begin_ms: int | None, end_ms: int | None) -> Column:
     return within if end_ms is None else within & (F.col("hour_ms") < end_ms)
 
 
-def _crosses() -> Column:
-    return (F.col("zone") == "CROSS_ZONE") & (F.col("bytes") > 0)
-
-
-def _avoidable() -> Column:
+def avoidable_bytes() -> Column:
     """Bytes that another placement or setting avoids; null where that is unknown."""
     more = F.greatest(F.col("bytes") - F.col("unavoidable_bytes"), F.lit(0.0))
     known = F.when(F.col("unavoidable_bytes").isNotNull(), more)

@@ -9,8 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.report.exact_sums import total as _total
-from pipeline.report.exact_sums import total_sum as _sum
+from pipeline.exact_sums import total, total_sum
 from pipeline.report.facts import (
     DailyCost,
     LookCoverage,
@@ -61,10 +60,10 @@ def coverage(hours: DataFrame) -> DataFrame:
         .groupBy("cluster", "first_ms", "last_ms")
         .agg(
             F.count_if(F.col("seconds") > 0).alias("hours"),
-            _sum(F.col("seconds")).alias("seconds"),
+            total_sum(F.col("seconds")).alias("seconds"),
             F.count_if(inner & (F.col("seconds") > 0) & (F.col("seconds") < _THIN * HOUR_S)).alias("thin_hours"),
-            _sum(F.col("gap_seconds")).alias("gap_seconds"),
-            _sum(F.greatest(F.col("seconds") - HOUR_S, F.lit(0.0))).alias("twice_s"),
+            total_sum(F.col("gap_seconds")).alias("gap_seconds"),
+            total_sum(F.greatest(F.col("seconds") - HOUR_S, F.lit(0.0))).alias("twice_s"),
         )
         .select(*LookCoverage._fields)
         .orderBy("cluster")
@@ -95,7 +94,10 @@ def costs(ledger: DataFrame, most: int) -> DataFrame:
             }
         )
         .groupBy("cluster", "day", "path", "group")
-        .agg(*(_sum(F.col(name)).alias(name) for name in DailyCost._fields[4:8]), F.sum("sizeless").alias("sizeless"))
+        .agg(
+            *(total_sum(F.col(name)).alias(name) for name in DailyCost._fields[4:8]),
+            F.sum("sizeless").alias("sizeless"),
+        )
         .select(*DailyCost._fields)
         .orderBy("cluster", "day", "path", "group")
     )
@@ -106,14 +108,14 @@ def pairs(ledger: DataFrame) -> DataFrame:
     return (
         ledger.groupBy("cluster", "path", "source_rack", "target_rack", "zone", "why_unknown")
         .agg(
-            _sum(F.col("bytes")).alias("bytes"),
-            _sum(F.col("unavoidable_bytes")).alias("unavoidable_bytes"),
-            _sum(F.col("usd")).alias("usd"),
+            total_sum(F.col("bytes")).alias("bytes"),
+            total_sum(F.col("unavoidable_bytes")).alias("unavoidable_bytes"),
+            total_sum(F.col("usd")).alias("usd"),
             F.max("price_date").alias("price_date"),
             _sizeless(),
             F.min("usd_per_gb_low").alias("usd_per_gb_low"),
             F.max("usd_per_gb_high").alias("usd_per_gb_high"),
-            _total(_undecided(), F.col("bytes")).alias("undecided_bytes"),
+            total(_undecided(), F.col("bytes")).alias("undecided_bytes"),
         )
         .select(*RackPairBytes._fields)
         .orderBy("cluster", "path", "zone", "source_rack", "target_rack", F.asc_nulls_first("why_unknown"))
@@ -124,15 +126,15 @@ def near(locality: DataFrame, most: int) -> DataFrame:
     """Per group and rack of its readers, for the groups that read most from elsewhere."""
     both = F.col("local_bytes").isNotNull() & F.col("total_bytes").isNotNull()
     rows = locality.groupBy("cluster", "group", "rack").agg(
-        *(_sum(F.col(name)).alias(name) for name in ("local", "total", "unknown")),
-        *(_sum(F.when(both, F.col(name))).alias(name) for name in ("local_bytes", "total_bytes")),
+        *(total_sum(F.col(name)).alias(name) for name in ("local", "total", "unknown")),
+        *(total_sum(F.when(both, F.col(name))).alias(name) for name in ("local_bytes", "total_bytes")),
     )
     order = (F.desc_nulls_last("bytes"), F.desc_nulls_last("partitions"), "cluster", "group")
     worst = (
         rows.groupBy("cluster", "group")
         .agg(
-            _sum(F.col("total_bytes") - F.col("local_bytes")).alias("bytes"),
-            _sum(F.col("total") - F.col("local") - F.col("unknown")).alias("partitions"),
+            total_sum(F.col("total_bytes") - F.col("local_bytes")).alias("bytes"),
+            total_sum(F.col("total") - F.col("local") - F.col("unknown")).alias("partitions"),
             # Carried along: joined again, the table would be read again.
             F.collect_list(F.struct(*ReaderLocality._fields[2:])).alias("racks"),
         )
@@ -268,8 +270,8 @@ def _by_subject(ledger: DataFrame) -> DataFrame:
         .groupBy("cluster", "subject")
         .agg(
             *_crossings(),
-            _total(_zone("CROSS_ZONE"), avoidable).alias("avoidable_bytes"),
-            _total(_undecided(), F.col("bytes")).alias("undecided_bytes"),
+            total(_zone("CROSS_ZONE"), avoidable).alias("avoidable_bytes"),
+            total(_undecided(), F.col("bytes")).alias("undecided_bytes"),
         )
         .select("cluster", "subject", "cross_bytes", "avoidable_bytes", "unknown_bytes", "usd", "undecided_bytes")
     )
@@ -279,12 +281,10 @@ def _crossings() -> tuple[Column, ...]:
     cross, unknown = _zone("CROSS_ZONE"), _zone("UNKNOWN")
     return (
         # Where nothing is known to cross but something might, 0 would be a claim.
-        F.when((F.count_if(cross) > 0) | (F.count_if(unknown) == 0), _total(cross, F.col("bytes"))).alias(
-            "cross_bytes"
-        ),
-        _total(unknown, F.col("bytes")).alias("unknown_bytes"),
-        F.when((F.count_if(cross) > 0) | (F.count_if(unknown) == 0), _total(cross, F.col("usd"))).alias("usd"),
-        _total(cross & F.col("usd").isNull(), F.col("bytes")).alias("unpriced_bytes"),
+        F.when((F.count_if(cross) > 0) | (F.count_if(unknown) == 0), total(cross, F.col("bytes"))).alias("cross_bytes"),
+        total(unknown, F.col("bytes")).alias("unknown_bytes"),
+        F.when((F.count_if(cross) > 0) | (F.count_if(unknown) == 0), total(cross, F.col("usd"))).alias("usd"),
+        total(cross & F.col("usd").isNull(), F.col("bytes")).alias("unpriced_bytes"),
         _sizeless(),
     )
 
@@ -303,7 +303,7 @@ def _zone(name: str) -> Column:
 
 def _share(part: Column, whole: Column) -> Column:
     both = part.isNotNull() & (whole > 0)
-    return _sum(F.when(both, part)) / _sum(F.when(both, whole))
+    return total_sum(F.when(both, part)) / total_sum(F.when(both, whole))
 
 
 def _error(predicted: Column, measured: Column) -> Column:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.report.exact_sums import total, total_sum
+from pipeline.exact_sums import total, total_sum
 from pipeline.report.facts import DayCoverage, OpenFinding, ProposalText, TopicCost, WeekCoverage
 from pipeline.report.ledger_sums import between
 from pipeline.report.summaries import HOUR_S
