@@ -61,15 +61,6 @@ class _Collecting:
     def facts(self) -> facts.ReportFacts:
         """Some questions at a time, as none of them keeps a core busy by itself; large tables are read once."""
         period = self._period
-        hours = self._read(gold.PARTITION_TRAFFIC, a_week_more(period)).transform(summaries.covered_hours).persist()
-        of_period = within(hours, period, "hour_ms")
-        coverage = self._rows(
-            "coverage", facts.LookCoverage, gold.PARTITION_TRAFFIC, lambda _: summaries.coverage(of_period)
-        )
-        windows = week_windows(coverage)
-        wider = widened(period, windows)
-        ledger = ledger_sums(self._read(gold.LEDGER, wider), period, windows).persist()
-        asked = ledger.where("asked")
         least_local = partial(summaries.near, most=LEAST_LOCAL)
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
 
@@ -82,13 +73,6 @@ class _Collecting:
                 return pool.submit(self._rows, title, kind, table, lambda rows: add_up(_chosen(rows, period, times)))
 
             futures: dict[str, Future[tuple[Any, ...]]] = {
-                "costs": tell("cost", facts.DailyCost, gold.LEDGER, summaries.costs(asked, most=DEAREST)),
-                "pairs": tell("ledger", facts.RackPairBytes, gold.LEDGER, summaries.pairs(asked)),
-                "topics": tell("avoidable", facts.TopicCost, gold.LEDGER, topic_sums.topic_costs(ledger)),
-                "standing": ask(
-                    "standing", facts.OpenProposal, gold.OUTCOMES, partial(summaries.standing, ledger=asked),
-                    "created_ms", "done_ms",
-                ),
                 "balance": ask("conservation", balance.LedgerBalance, gold.CONSERVATION, balance.balances, "hour_ms"),
                 "near": ask("locality", facts.ReaderLocality, gold.LOCALITY, least_local, "hour_ms"),
                 "warmups": ask("warm-ups", facts.WarmupTimes, gold.WARMUPS, summaries.warmups, "began_ms", "last_ms"),
@@ -101,14 +85,31 @@ class _Collecting:
                 "errors": ask("errors", facts.PredictionErrors, gold.OUTCOMES, summaries.errors, "applied_ms"),
                 "texts": ask("texts", facts.ProposalText, bronze.PROPOSALS, self._texts),
                 "findings": ask("findings", facts.OpenFinding, silver.FINDINGS, self._findings),
-                "days": tell("days", facts.DayCoverage, gold.PARTITION_TRAFFIC, topic_sums.day_coverage(of_period)),
-                "weeks": tell(
-                    "weeks", facts.WeekCoverage, gold.PARTITION_TRAFFIC,
-                    topic_sums.week_coverage(within(hours, wider, "hour_ms"), windows),
-                ),
-            }  # fmt: skip
+            }
             looked = ask("looks", _Counted, silver.LOOKS, summaries.looked, "taken_ms")
             unread = pool.submit(self._rows, "quarantine", _Counted, bronze.QUARANTINE, self._quarantined)
+            hours = self._read(gold.PARTITION_TRAFFIC, a_week_more(period)).transform(summaries.covered_hours).persist()
+            of_period = within(hours, period, "hour_ms")
+            coverage = self._rows(
+                "coverage", facts.LookCoverage, gold.PARTITION_TRAFFIC, lambda _: summaries.coverage(of_period)
+            )
+            windows = week_windows(coverage)
+            wider = widened(period, windows)
+            ledger = ledger_sums(self._read(gold.LEDGER, wider), period, windows).persist()
+            asked, weeks = ledger.where("asked"), within(hours, wider, "hour_ms")
+            futures |= {
+                "costs": tell("cost", facts.DailyCost, gold.LEDGER, summaries.costs(asked, most=DEAREST)),
+                "pairs": tell("ledger", facts.RackPairBytes, gold.LEDGER, summaries.pairs(asked)),
+                "topics": tell("avoidable", facts.TopicCost, gold.LEDGER, topic_sums.topic_costs(ledger)),
+                "standing": ask(
+                    "standing", facts.OpenProposal, gold.OUTCOMES, partial(summaries.standing, ledger=asked),
+                    "created_ms", "done_ms",
+                ),
+                "days": tell("days", facts.DayCoverage, gold.PARTITION_TRAFFIC, topic_sums.day_coverage(of_period)),
+                "weeks": tell(
+                    "weeks", facts.WeekCoverage, gold.PARTITION_TRAFFIC, topic_sums.week_coverage(weeks, windows)
+                ),
+            }  # fmt: skip
         for held in (hours, ledger):
             held.unpersist()
         return facts.ReportFacts(
