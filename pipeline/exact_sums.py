@@ -5,10 +5,10 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-_THOUSANDTHS, _BILLIONTHS = 1e3, 1e9
+THOUSANDTHS, BILLIONTHS = 1e3, 1e9
 
 
-def exact_sum(number: Column, parts: float = _THOUSANDTHS) -> Column:
+def exact_sum(number: Column, parts: float = THOUSANDTHS) -> Column:
     """The sum of what is known, each number taken to the nearest of ``parts`` in a unit; null when nothing is known.
 
     Whole numbers and parts are added up as long integers, which takes a tenth of the time of decimals. A sum beyond
@@ -19,14 +19,14 @@ def exact_sum(number: Column, parts: float = _THOUSANDTHS) -> Column:
     return F.try_sum(whole).cast("double") + F.try_sum(rest).cast("double") / parts
 
 
-def all_or_null(number: Column) -> Column:
+def all_or_null(number: Column, parts: float = THOUSANDTHS) -> Column:
     """The exact sum; null when one of the numbers is."""
-    return F.when(F.count(number) == F.count(F.lit(1)), exact_sum(number))
+    return F.when(F.count(number) == F.count(F.lit(1)), exact_sum(number, parts))
 
 
 def total_sum(what: Column) -> Column:
     """The exact sum of what is known, to a billionth, so that prices of few bytes count; null when nothing is."""
-    return exact_sum(what, _BILLIONTHS)
+    return exact_sum(what, BILLIONTHS)
 
 
 def total(which: Column, what: Column) -> Column:

@@ -13,7 +13,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -24,6 +23,7 @@ from pipeline.delta_tables import DeltaFiles
 from pipeline.files import StoredFiles, renames_folders
 from pipeline.local_relation import local_relation
 from pipeline.parquet_tables import ParquetFiles
+from pipeline.schemas.table import day_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -136,8 +136,7 @@ class TableStore:
         if now_ms - last_ms < _DAY_MS:
             return
         with self._turn(table):
-            today = f"{datetime.fromtimestamp(now_ms / 1000, UTC):%Y-%m-%d}"
-            days = (today, before_day) if "day" in table.partitioned_by else (None, None)
+            days = (day_of(now_ms), before_day) if "day" in table.partitioned_by else (None, None)
             self._layout.vacuum(path, *days)
             self._files.delete(done)
             self._files.write(done, "{}")

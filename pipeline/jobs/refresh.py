@@ -27,10 +27,10 @@ from pipeline.jobs.work import ClusterHour, RefreshWork, SparkJobs, TableWrite, 
 from pipeline.local_relation import local_relation
 from pipeline.price_files import price_rows, producer_rows
 from pipeline.schemas import bronze, silver
+from pipeline.schemas.table import day_of
 from pipeline.session import MANY_ROWS, sized
 from pipeline.tables import TableStore, Where, named
 from pipeline.transforms.large_looks import PART_BYTES, data_bytes, parts_of
-from pipeline.transforms.look_rows import day_of
 from pipeline.transforms.looks import look_rows, silver_table
 from pipeline.transforms.prices import PriceRow, ProducerRow, price_table, producer_table
 from pipeline.transforms.spans import CONTEXT_MS, GAP_MS, HOUR_MS, hour_of, touched_hours

@@ -13,9 +13,8 @@ from pyspark.sql import functions as F
 
 from pipeline.local_relation import local_relation
 from pipeline.schemas import gold
-from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns
+from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns, day_of
 from pipeline.tables import TableStore, Where, conformed, named
-from pipeline.transforms.look_rows import day_of
 from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS
 
 _THREADS = 4

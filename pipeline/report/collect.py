@@ -19,7 +19,7 @@ from pipeline.report import balance, facts, summaries, topic_sums
 from pipeline.report.facts import UnusableInput
 from pipeline.report.ledger_sums import ledger_sums
 from pipeline.report.period import ReportPeriod, of_clusters, touching, within
-from pipeline.report.weeks import a_week_more, week_windows, widened
+from pipeline.report.weeks import week_windows, widened
 from pipeline.schemas import bronze, gold, silver
 from pipeline.schemas.table import TableSpec
 from pipeline.tables import TableStore
@@ -65,12 +65,15 @@ class _Collecting:
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
 
             def tell(title: str, kind: type[_Row], table: TableSpec, rows: DataFrame) -> Future[tuple[_Row, ...]]:
-                return pool.submit(self._rows, title, kind, table, lambda _: rows)
+                return pool.submit(self._rows, title, kind, table, lambda: rows)
 
             def ask(
                 title: str, kind: type[_Row], table: TableSpec, add_up: _AddUp, *times: str
             ) -> Future[tuple[_Row, ...]]:
-                return pool.submit(self._rows, title, kind, table, lambda rows: add_up(_chosen(rows, period, times)))
+                def rows() -> DataFrame:
+                    return add_up(_chosen(self._tables.read(table), period, times))
+
+                return pool.submit(self._rows, title, kind, table, rows)
 
             futures: dict[str, Future[tuple[Any, ...]]] = {
                 "balance": ask("conservation", balance.LedgerBalance, gold.CONSERVATION, balance.balances, "hour_ms"),
@@ -88,15 +91,14 @@ class _Collecting:
             }
             looked = ask("looks", _Counted, silver.LOOKS, summaries.looked, "taken_ms")
             unread = pool.submit(self._rows, "quarantine", _Counted, bronze.QUARANTINE, self._quarantined)
-            hours = self._read(gold.PARTITION_TRAFFIC, a_week_more(period)).transform(summaries.covered_hours).persist()
+            hours = summaries.covered_hours(self._widened(gold.PARTITION_TRAFFIC)).persist()
             of_period = within(hours, period, "hour_ms")
             coverage = self._rows(
-                "coverage", facts.LookCoverage, gold.PARTITION_TRAFFIC, lambda _: summaries.coverage(of_period)
+                "coverage", facts.LookCoverage, gold.PARTITION_TRAFFIC, lambda: summaries.coverage(of_period)
             )
             windows = week_windows(coverage)
-            wider = widened(period, windows)
-            ledger = ledger_sums(self._read(gold.LEDGER, wider), period, windows).persist()
-            asked, weeks = ledger.where("asked"), within(hours, wider, "hour_ms")
+            ledger = ledger_sums(self._widened(gold.LEDGER), period, windows).persist()
+            asked = ledger.where("asked")
             futures |= {
                 "costs": tell("cost", facts.DailyCost, gold.LEDGER, summaries.costs(asked, most=DEAREST)),
                 "pairs": tell("ledger", facts.RackPairBytes, gold.LEDGER, summaries.pairs(asked)),
@@ -107,7 +109,7 @@ class _Collecting:
                 ),
                 "days": tell("days", facts.DayCoverage, gold.PARTITION_TRAFFIC, topic_sums.day_coverage(of_period)),
                 "weeks": tell(
-                    "weeks", facts.WeekCoverage, gold.PARTITION_TRAFFIC, topic_sums.week_coverage(weeks, windows)
+                    "weeks", facts.WeekCoverage, gold.PARTITION_TRAFFIC, topic_sums.week_coverage(hours, windows)
                 ),
             }  # fmt: skip
         for held in (hours, ledger):
@@ -125,8 +127,8 @@ class _Collecting:
             absent=tuple(sorted(self._absent - _MAY_LACK)),
         )
 
-    def _read(self, table: TableSpec, period: ReportPeriod) -> DataFrame:
-        return within(self._tables.read(table), period, "hour_ms")
+    def _widened(self, table: TableSpec) -> DataFrame:
+        return within(self._tables.read(table), widened(self._period), "hour_ms")
 
     def _texts(self, proposals: DataFrame) -> DataFrame:
         return topic_sums.proposal_texts(proposals, of_clusters(self._tables.read(gold.OUTCOMES), self._period))
@@ -135,17 +137,18 @@ class _Collecting:
         looks = within(self._tables.read(silver.LOOKS), self._period, "taken_ms")
         return topic_sums.newest_findings(findings, looks)
 
-    def _quarantined(self, records: DataFrame) -> DataFrame:
+    def _quarantined(self) -> DataFrame:
         """The cluster of such a record is unknown, so the clusters do not choose."""
+        records = self._tables.read(bronze.QUARANTINE)
         timed = records.select("reason", F.unix_millis("kafka_time").alias("kafka_ms"))
         return summaries.quarantined(within(timed, self._period._replace(clusters=()), "kafka_ms"))
 
-    def _rows(self, title: str, kind: type[_Row], table: TableSpec, add_up: _AddUp) -> tuple[_Row, ...]:
+    def _rows(self, title: str, kind: type[_Row], table: TableSpec, rows: Callable[[], DataFrame]) -> tuple[_Row, ...]:
         """The rows in their order, as values of that kind; what is beyond the most is counted."""
         if not self._tables.exists(table):
             self._absent.add(table.name)
             return ()
-        frame = add_up(self._tables.read(table))
+        frame = rows()
         found = frame.limit(MOST_ROWS + 1).collect()
         if len(found) > MOST_ROWS:
             self._left_out[title] = frame.count() - MOST_ROWS

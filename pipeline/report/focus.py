@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.exact_sums import total, total_sum
+from pipeline.exact_sums import BILLIONTHS, all_or_null, total_sum
 from pipeline.owner_rules import OwnerBook
 from pipeline.report.ledger_sums import avoidable_bytes
 
@@ -68,8 +68,8 @@ def transfers(ledger: DataFrame) -> DataFrame:
         .groupBy(*key)
         .agg(
             total_sum(F.col("bytes")).alias("bytes"),
-            F.when(F.count("usd") == F.count("*"), total_sum(F.col("usd"))).alias("usd"),
-            F.when(F.count_if(avoidable.isNull()) == 0, total(F.lit(True), avoidable)).alias("avoidable_usd"),  # noqa: FBT003
+            all_or_null(F.col("usd"), BILLIONTHS).alias("usd"),
+            all_or_null(avoidable, BILLIONTHS).alias("avoidable_usd"),
         )
         .select(*DailyTransfer._fields)
         .orderBy(*key)

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from agent.values.rates import BYTES_PER_GB
 from pipeline.exact_sums import total_sum
 from pipeline.report.facts import LASTING_PATHS
-from pipeline.report.period import ReportPeriod
+from pipeline.report.period import ReportPeriod, between
 from pipeline.report.weeks import WeekWindows
 
 _LIKE = (
@@ -32,9 +32,9 @@ def ledger_sums(ledger: DataFrame, period: ReportPeriod, windows: WeekWindows) -
     price = F.when((F.col("zone") == "CROSS_ZONE") & (size > 0), F.col("usd") / size * BYTES_PER_GB)
     hours = ledger.withColumns(
         {
-            "asked": between(period.from_ms, period.to_ms),
-            "recent": between(windows.recent_from_ms, windows.recent_to_ms),
-            "before": between(windows.before_from_ms, windows.before_to_ms),
+            "asked": between("hour_ms", period.from_ms, period.to_ms),
+            "recent": between("hour_ms", windows.recent_from_ms, windows.recent_to_ms),
+            "before": between("hour_ms", windows.before_from_ms, windows.before_to_ms),
             "avoidable": avoidable_bytes(),
         }
     ).where(F.col("asked") | F.col("before"))
@@ -52,14 +52,6 @@ def ledger_sums(ledger: DataFrame, period: ReportPeriod, windows: WeekWindows) -
         )
         .drop(*(f"no_{name}" for name in _SUMS), "some_bytes", "some_avoidable")
     )
-
-
-def between(begin_ms: int | None, end_ms: int | None) -> Column:
-    """Whether the hour is of that time; None: no bound."""
-    within = F.lit(True)  # noqa: FBT003 a literal column
-    if begin_ms is not None:
-        within &= F.col("hour_ms") >= begin_ms
-    return within if end_ms is None else within & (F.col("hour_ms") < end_ms)
 
 
 def avoidable_bytes() -> Column:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from agent.errors import BadInput
@@ -34,10 +34,15 @@ def period_of(begin: str | None, end: str | None, clusters: tuple[str, ...] = ()
 
 def within(frame: DataFrame, period: ReportPeriod, moment: str) -> DataFrame:
     """Rows of the clusters whose moment is in the period."""
-    rows = of_clusters(frame, period)
-    if period.from_ms is not None:
-        rows = rows.where(F.col(moment) >= period.from_ms)
-    return rows if period.to_ms is None else rows.where(F.col(moment) < period.to_ms)
+    return of_clusters(frame, period).where(between(moment, period.from_ms, period.to_ms))
+
+
+def between(moment: str, begin_ms: int | None, end_ms: int | None) -> Column:
+    """Whether the moment is of that time; None: no bound."""
+    within = F.lit(True)  # noqa: FBT003 a literal column
+    if begin_ms is not None:
+        within &= F.col(moment) >= begin_ms
+    return within if end_ms is None else within & (F.col(moment) < end_ms)
 
 
 def touching(frame: DataFrame, period: ReportPeriod, begin: str, end: str) -> DataFrame:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from pipeline.exact_sums import total, total_sum
 from pipeline.report.facts import DayCoverage, OpenFinding, ProposalText, TopicCost, WeekCoverage
-from pipeline.report.ledger_sums import between
+from pipeline.report.period import between
 from pipeline.report.summaries import HOUR_S
 from pipeline.report.weeks import WeekWindows
 
@@ -47,8 +47,8 @@ def week_coverage(hours: DataFrame, windows: WeekWindows) -> DataFrame:
     return (
         hours.groupBy("cluster")
         .agg(
-            total(between(windows.recent_from_ms, windows.recent_to_ms), booked).alias("recent_s"),
-            total(between(windows.before_from_ms, windows.before_to_ms), booked).alias("before_s"),
+            total(between("hour_ms", windows.recent_from_ms, windows.recent_to_ms), booked).alias("recent_s"),
+            total(between("hour_ms", windows.before_from_ms, windows.before_to_ms), booked).alias("before_s"),
         )
         .select(*WeekCoverage._fields)
         .orderBy("cluster")

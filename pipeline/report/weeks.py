@@ -42,16 +42,9 @@ def week_windows(coverage: Sequence[LookCoverage]) -> WeekWindows:
     return WeekWindows(max(min(row.first_ms for row in coverage), end - WEEK_MS), end)
 
 
-def a_week_more(period: ReportPeriod) -> ReportPeriod:
+def widened(period: ReportPeriod) -> ReportPeriod:
     """The period and the week before it, where every stretch lies that its latest days are compared with."""
     return period if period.from_ms is None else period._replace(from_ms=period.from_ms - WEEK_MS)
-
-
-def widened(period: ReportPeriod, windows: WeekWindows) -> ReportPeriod:
-    """The period, and the stretch a week before it."""
-    if period.from_ms is None:
-        return period
-    return period._replace(from_ms=min(period.from_ms, windows.before_from_ms))
 
 
 def comparable(recent_s: float, before_s: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from pyspark.sql import types as t
@@ -40,3 +41,11 @@ def column(name: str, kind: t.DataType, comment: str, *, required: bool = False)
 def columns(*fields: t.StructField) -> t.StructType:
     """The columns in their order."""
     return t.StructType(list(fields))
+
+
+def day_of(epoch_ms: int) -> str:
+    """The UTC day of a time; the first day of the epoch for one that no calendar has."""
+    try:
+        return f"{datetime.fromtimestamp(epoch_ms / 1000, UTC):%Y-%m-%d}"
+    except (ValueError, OverflowError, OSError):
+        return "1970-01-01"

@@ -16,9 +16,8 @@ from pyspark.errors import PySparkException
 
 from agent.errors import RackwiseError
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS
-from pipeline.schemas.table import TableSpec
+from pipeline.schemas.table import TableSpec, day_of
 from pipeline.tables import TableStore
-from pipeline.transforms.look_rows import day_of
 
 _EVERY_S = 600.0
 _KEPT = (PROPOSALS.name, JOURNAL.name)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from agent.decode.members import decode_members
@@ -69,14 +68,6 @@ def problem_of(error: Exception) -> str:
     """Why a look cannot be relied upon."""
     known = isinstance(error, (IncompleteLookError, UnreadableError))
     return str(error) if known else f"the look cannot be read: {error!r}"
-
-
-def day_of(epoch_ms: int) -> str:
-    """The UTC day of a time; the first day of the epoch for one that no calendar has."""
-    try:
-        return f"{datetime.fromtimestamp(epoch_ms / 1000, UTC):%Y-%m-%d}"
-    except (ValueError, OverflowError, OSError):
-        return "1970-01-01"
 
 
 def instance_of(look: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from pipeline.transforms.look_rows import day_of as day_of_look
+from pipeline.schemas.table import day_of as day_of_look
 from pipeline.transforms.spans import by_hour, by_window, day_of, pairs, timeline, touched_hours
 from tests.pipeline.silver_rows import CLUSTER, HOUR_MS, Row, look, looks
 

@@ -19,11 +19,10 @@ from pipeline.files import StoredFiles
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, TELEMETRY
 from pipeline.schemas.gold import LEDGER
 from pipeline.schemas.silver import LOOKS
-from pipeline.schemas.table import TableSpec
+from pipeline.schemas.table import TableSpec, day_of
 from pipeline.stream import vacuum
 from pipeline.stream.vacuum import TableVacuum
 from pipeline.tables import Format, TableStore, WriterBatch
-from pipeline.transforms.look_rows import day_of
 from tests.pipeline.test_many_batches import ROWS
 
 _KEPT_FILES = "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration"
