@@ -143,13 +143,21 @@ def _is_plain(text: str) -> bool:
 
 def _shown(text: str) -> Iterable[str]:
     """Every character, or its escape; a mark with no letter below it would change the character before."""
+    kinds = {char: _kind(char) for char in set(text)}  # a text has far fewer different characters than characters
     marks = _MARKS
     for char in text:
-        if is_mark(char):
+        mark, bears_marks, shown = kinds[char]
+        if mark:
             marks += 1
         else:
-            marks = 0 if char.isalnum() or unicodedata.category(char) == "Mc" else _MARKS
-        yield _escape(char) if marks > _MARKS or is_unsafe(char) else char
+            marks = 0 if bears_marks else _MARKS
+        yield _escape(char) if marks > _MARKS else shown
+
+
+def _kind(char: str) -> tuple[bool, bool, str]:
+    """Whether it is a mark, whether it is a letter that marks belong to, and how it is shown."""
+    bears_marks = char.isalnum() or unicodedata.category(char) == "Mc"
+    return is_mark(char), bears_marks, _escape(char) if is_unsafe(char) else char
 
 
 def _middle_out(word: str, most: int) -> str:
@@ -178,7 +186,9 @@ def _fitting(pieces: Sequence[str], room: int) -> int:
 
 
 def _escaped(line: str, escape: Callable[[str], str]) -> str:
-    return line if _is_plain(line) else "".join(escape(char) if is_unsafe(char) else char for char in line)
+    return (
+        line if _is_plain(line) else line.translate({ord(char): escape(char) for char in set(line) if is_unsafe(char)})
+    )
 
 
 def _escape(char: str) -> str:

@@ -19,11 +19,11 @@ _WORDS = (
 )
 _NAME = re.compile(rf"{_WORDS}|(^|[._-])(sas|sig|auth|key)$|^notify\.targets\..*url$", re.IGNORECASE)
 """The address of a target of notifications is secret as a whole: its path and its host may be the token."""
-_URL = re.compile(r"\b([a-z][a-z0-9+.-]*)://([^\s'\"<>]*)", re.IGNORECASE)
+_URL = re.compile(r"(?<![a-z0-9+.-])([a-z0-9+.-]++)://([^\s'\"<>]*)", re.IGNORECASE)
 _STORES = frozenset(("abfs", "abfss", "wasb", "wasbs"))
 """Schemes in which a name before ``@`` is that of a container."""
 _PAIR = re.compile(
-    rf"[\w.-]*(?:{_WORDS})[\w.-]*[\"']?\s*[=:]\s*(\"[^\"]*\"|'[^']*'|(?:(?:bearer|basic)\s+)?[^\s,;&\"']+)|\b(?:bearer|basic)\s+([^\s,;\"']+)",
+    rf"(?:{_WORDS})[\w.-]*+[\"']?\s*+[=:]\s*+(\"[^\"]*\"|'[^']*'|(?:(?:bearer|basic)\s+)?[^\s,;&\"']+)|\b(?:bearer|basic)\s+([^\s,;\"']+)",
     re.IGNORECASE,
 )
 _PLAIN = re.compile(r"(true|false|yes|no|none|null|\d{1,6}[a-z]{0,3})?", re.IGNORECASE)
@@ -148,7 +148,7 @@ def _inside(text: str) -> list[tuple[int, int]]:
 
 def _in_urls(text: str) -> Iterator[tuple[int, int]]:
     for found in _URL.finditer(text):
-        scheme, rest, at = found[1].lower(), found[2], found.start(2)
+        scheme, rest, at = found[1].lower().lstrip("+-.0123456789"), found[2], found.start(2)
         address, mark, _ = _cut(rest)
         if mark:
             yield at + len(address) + 1, at + len(rest)

@@ -49,17 +49,19 @@ POISONS: dict[str, str] = {
 }
 
 
+_UNSEEN = "\u034f\u115f\u1160\u180b\u3164\uffa0\u2800\ufe0f\U000e0101"
+
+
 def spelled(text: str) -> list[str]:
     """The characters of a text that must not be there; line feeds are the writer's own. Told apart from the code's."""
     found = []
-    for char in text:
+    signs = sorted(set(text))
+    for char in signs:
         kind = unicodedata.category(char)
         if char != "\n" and (kind in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"} or (kind == "Zs" and char != " ")):
             found.append(f"U+{ord(char):04X}")
-    found += [
-        f"U+{ord(char):04X}" for char in text if char in "\u034f\u115f\u1160\u180b\u3164\uffa0\u2800\ufe0f\U000e0101"
-    ]
-    kinds = "".join(_kind(char) for char in text)
+    found += [f"U+{ord(char):04X}" for char in signs if char in _UNSEEN]
+    kinds = text.translate({ord(char): _kind(char) for char in signs})
     if re.search("m{5}", kinds) or re.search("(^|[^lm])m", kinds):
         found.append("marks over marks")
     return found

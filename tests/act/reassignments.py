@@ -53,14 +53,24 @@ def plan_for(admin_client: WireAdminClient, proposal_id: str, after: Placement, 
     """A plan to that placement, from the one there is."""
     admin_client.describe_brokers(DEADLINE_MS)
     wanted = sorted({partition.topic for partition in after})
-    seen = {topic.name: topic for topic in admin_client.describe_topics(DEADLINE_MS, names=wanted).topics}
-    sizes = admin_client.describe_log_dirs(DEADLINE_MS).replica_bytes
-    targets = []
-    for partition, replicas in sorted(after.items()):
-        topic = seen[partition.topic]
-        row = next(row for row in topic.partitions if row.partition == partition.partition)
-        size = max((size for (_, one), size in sizes.items() if one == partition), default=0)
-        targets.append(ReassignmentTarget(partition, topic.topic_id or "", row.replicas, replicas, size))
+
+    def known() -> dict[TopicPartition, tuple[str, tuple[int, ...]]]:
+        """Topic id and replicas; empty while the broker that is asked does not know all of them yet."""
+        found = {
+            TopicPartition(topic.name, row.partition): (topic.topic_id or "", row.replicas)
+            for topic in admin_client.describe_topics(DEADLINE_MS, names=wanted).topics
+            for row in topic.partitions
+        }
+        return found if found.keys() >= after.keys() else {}
+
+    seen = wait_for(known, "a broker knows all partitions")
+    sizes = dict[TopicPartition, int]()
+    for (_, partition), size in admin_client.describe_log_dirs(DEADLINE_MS).replica_bytes.items():
+        sizes[partition] = max(size, sizes.get(partition, 0))
+    targets = [
+        ReassignmentTarget(partition, *seen[partition], replicas, sizes.get(partition, 0))
+        for partition, replicas in sorted(after.items())
+    ]
     return ReassignmentPlan(proposal_id, tuple(targets), approved_by="a test", **options)  # type: ignore[arg-type]
 
 

@@ -14,14 +14,14 @@ from agent.errors import ConfigError
 from agent.web.access.gate import make_gate
 from config.load import LoadedSettings, load_settings
 from config.logging import set_up_logging
-from tests.docs.openapi import openapi
+from tests.docs.openapi import committed
 from tests.web.access.issuer import running_issuer
 from tests.web.access.site import FORM, PLAN, Answer, Site, fresh_address, site
 from tests.web.api.agents import view_of
 from tests.web.test_metrics import CYCLE
 
 CANARY = "canary-51fe"
-PATHS = [f"/api/v1{path}" for path, of in openapi()["paths"].items() if "get" in of and path != "/events"]
+PATHS = [f"/api/v1{path}" for path, of in committed()["paths"].items() if "get" in of and path != "/events"]
 PAGES = [
     "/",
     "/sign-in",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.docs.openapi import openapi
+from tests.docs.openapi import committed
 from tests.web.access.site import Site, fresh_address, site
 from tests.web.api.agents import view_of
 from tests.web.test_metrics import CYCLE
@@ -15,7 +15,7 @@ from tests.web.test_metrics import CYCLE
 PROXY = "127.0.0.88"
 PEOPLE = {"a stranger": None, "without a role": "none", "view": "staff", "approve": "kafka", "operate": "ops"}
 """Who asks -> the group that the proxy names."""
-ROUTES = [(method.upper(), path) for path, methods in openapi()["paths"].items() for method in methods]
+ROUTES = [(method.upper(), path) for path, methods in committed()["paths"].items() for method in methods]
 CASES = [
     (who, *one) for who in PEOPLE for one in ROUTES if one[1] != "/events" or who in ("a stranger", "without a role")
 ]

@@ -15,7 +15,6 @@ from tests.web.api.agents import cycle_of, state_of, view_of
 from tests.web.api.servers import client_of
 
 FIRST = cycle_of(a_cluster().at())
-LARGE = cycle_of(synthetic_cluster(10_000, improvable=0.05))
 
 
 class ChangingAgent:
@@ -86,6 +85,6 @@ def test_ten_thousand_groups_are_answered_in_time(large: httpx.Client, path: str
 @pytest.fixture(scope="module")
 def large() -> object:
     """The API beside a cluster of 10,000 groups."""
-    with client_of(view_of(LARGE)) as client:
+    with client_of(view_of(cycle_of(synthetic_cluster(10_000, improvable=0.05)))) as client:
         client.timeout = httpx.Timeout(120)
         yield client

@@ -10,11 +10,11 @@ import httpx
 import jsonschema
 import pytest
 
-from tests.docs.openapi import FILE, openapi, openapi_text
+from tests.docs.openapi import FILE, committed, openapi_text
 from tests.web.api.test_api import client
 
 __all__ = ["client"]
-DOCUMENT = openapi()
+DOCUMENT = committed()
 PARAMETERS = {"group": "app", "topic": "orders", "subject": "topic/t"}
 READ = [path for path, of in DOCUMENT["paths"].items() if "get" in of]
 """The others are commands, of which tests/web/test_commands.py asks."""
