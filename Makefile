@@ -17,9 +17,13 @@ check-python:
 	  echo "rackwise needs Python 3.11 or newer as '$(PYTHON)'. Install it (Debian: apt-get install python3 python3-venv) or say 'make PYTHON=/path/to/python3 ...'."; exit 2; }
 
 $(VENV)/.ready: requirements-dev.lock pyproject.toml | check-python
-	@echo "building the virtual environment in $(VENV) (1.8 GB, some minutes) ..."
+	@echo "building the virtual environment in $(VENV) (1.6 GB, a minute or more) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@# uv takes a third of pip's time; where only pip is configured to reach packages, pip installs them
+	@awk '/^uv==/ {on = 1} on {print} on && !/\\$$/ {exit}' requirements-dev.lock > $(VENV)/uv.lock
+	@$(BIN)/pip install -q --disable-pip-version-check --require-hashes -r $(VENV)/uv.lock
+	@UV_HTTP_TIMEOUT=180 $(BIN)/uv pip install -q --no-config --python $(BIN)/python --require-hashes -r requirements-dev.lock || \
+	  $(BIN)/pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@$(BIN)/pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 

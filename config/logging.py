@@ -161,7 +161,7 @@ def _quieten_libraries(level: str) -> None:
     """Libraries log at INFO what rackwise logs itself; kafka-python's log holds whole requests, so it is left out."""
     # It warns of each skipped look, which the loop reports itself.
     logging.getLogger("apscheduler").setLevel("DEBUG" if level == "debug" else "ERROR")
-    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio", "httpx"):
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio", "httpx", "py4j"):
         logging.getLogger(name).setLevel("DEBUG" if level == "debug" else "WARNING")
     kafka = logging.getLogger("kafka")
     kafka.propagate = False

@@ -12,7 +12,7 @@ import pytest
 from pipeline.maven import java
 from testbed.cluster.jars import kafka_jars
 from testbed.cluster.spec import DEFAULT_VERSION
-from tests.jvm.building import POM, TABLES_POM, build_jar
+from tests.jvm.building import POM, TABLES_POM, build_jar, packaged_jar, tables_jar
 
 HOSTS = {
     "rackwise.assignor.RackwiseAssignor": r"kafka-group-coordinator-api-.*",
@@ -36,8 +36,7 @@ needs no class of Streams, and an application none of the broker: what both shar
 
 @pytest.fixture(scope="module")
 def jars(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    home = tmp_path_factory.mktemp("jars")
-    return build_jar(home / "one"), build_jar(home / "two")
+    return packaged_jar(), build_jar(tmp_path_factory.mktemp("jars"))
 
 
 def classes(jar: Path) -> list[str]:
@@ -69,7 +68,7 @@ def test_two_builds_are_equal_and_hold_classes_of_the_assignors_alone(jars: tupl
 
 
 def test_the_log_of_tables_is_in_a_jar_of_its_own_and_needs_what_spark_brings(tmp_path: Path) -> None:
-    first, second = (build_jar(tmp_path / name, TABLES_POM) for name in ("one", "two"))
+    first, second = tables_jar(), build_jar(tmp_path, TABLES_POM)
     assert first.read_bytes() == second.read_bytes()
     assert classes(first) == ["rackwise/tables/ConditionalLogStore", "rackwise/tables/package-info"]
     used = classes_used(first, "rackwise.tables.ConditionalLogStore")

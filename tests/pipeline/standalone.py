@@ -47,7 +47,7 @@ class StandaloneCluster:
             **os.environ, "PATH": paths, "HEAD": HEAD, "PORT": str(self._port), "TABLES": str(folder / "tables"),
             "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": HEAD, "SPARK_WORKER_DIR": str(folder / "work"),
             "SPARK_MASTER_WEBUI_PORT": str(self._page), "SPARK_WORKER_WEBUI_PORT": "0",
-            "SPARK_DAEMON_MEMORY": "300m",
+            "SPARK_DAEMON_MEMORY": "300m", "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }  # fmt: skip
         self._workers = workers
         self._processes: list[subprocess.Popen[bytes]] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,21 +16,23 @@ from agent.telemetry.looks import observation_to_events
 from config.load import load_settings
 from pipeline.jobs.refresh import refresh, refresh_settings
 from pipeline.schemas.silver import LOOKS
+from pipeline.session import small_batches
 from pipeline.tables import TableStore
 from testbed.cluster import EmbeddedCluster
-from tests.pipeline.contents import contents
+from tests.pipeline.contents import Contents, contents
 from tests.pipeline.histories import recorded, shop, with_tasks
 from tests.pipeline.standalone import ExecutorKiller, StandaloneCluster, prepared
 from tests.pipeline.test_jobs_drill import prefix_of
+from tests.pipeline.test_kill_drill import QUICK_JAVA, run
 from tests.pipeline.topics import Topics
 
 RUN_S = 600
-FEW = (
-    "--conf spark.sql.shuffle.partitions=2 --conf spark.databricks.delta.snapshotPartitions=1 "
-    "--conf spark.ui.enabled=false --conf spark.driver.memory=700m --conf spark.executor.memory=700m "
-    "--conf spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1 --driver-java-options -XX:TieredStopAtLevel=1 "
-    "--conf spark.task.maxFailures=20"
-)
+_SET = {
+    **small_batches(None), "spark.databricks.delta.snapshotPartitions": "1", "spark.ui.enabled": "false",
+    "spark.driver.memory": "700m", "spark.executor.memory": "700m", "spark.executor.extraJavaOptions": QUICK_JAVA,
+    "spark.task.maxFailures": "20",
+}  # fmt: skip
+FEW = f"--driver-java-options '{QUICK_JAVA}' " + " ".join(f"--conf '{name}={value}'" for name, value in _SET.items())
 """Tables are small here, and so is the machine; executors that are killed take more tasks with them than most do."""
 
 
@@ -53,37 +56,49 @@ def filled(broker: EmbeddedCluster, looks: int) -> Topics:
     return made
 
 
-@pytest.mark.timeout(180)
-def test_master_workers_and_the_script_start_by_the_commands_of_the_manual(tmp_path: Path) -> None:
-    prepared(tmp_path, "127.0.0.1:9", "none")
-    with StandaloneCluster(tmp_path) as cluster:  # both workers have registered
-        assert "--accept-data-loss" in cluster.run("INGEST", "", "--help", within_s=90)
+@pytest.mark.integration
+@pytest.mark.timeout(2 * RUN_S)
+def test_an_ingest_that_was_killed_ends_on_a_cluster_of_which_an_executor_is_killed(
+    broker: EmbeddedCluster, make_tables: Callable[..., TableStore], tmp_path: Path
+) -> None:
+    """The short form of the drills of kills and of ``spark-submit``."""
+    topics, tables = filled(broker, 2), make_tables("tables", "delta")
+    expected = undisturbed(topics, make_tables("here", "delta"), tmp_path)
+    assert run(topics, tables, at=("in the middle of gold", "2", "0"), java=True) == -signal.SIGKILL
+    prepared(tmp_path, topics.cluster.bootstrap_servers, prefix_of(topics))
+    with StandaloneCluster(tmp_path) as cluster:
+        finished(cluster, Kills(2, 1, ("INGEST",)), make_tables, expected)
 
 
 @pytest.mark.drill
 @pytest.mark.timeout(4 * RUN_S)
-@pytest.mark.parametrize(
-    "told",
-    [
-        pytest.param(Kills(3, 1, ("INGEST",)), id="one"),
-        pytest.param(Kills(8, 3, ("INGEST", "REFRESH")), id="three of each job"),
-    ],
-)
 def test_executors_of_two_workers_are_killed_at_random_and_every_row_is_exact(
-    broker: EmbeddedCluster, make_tables: Callable[..., TableStore], tmp_path: Path, told: Kills
+    broker: EmbeddedCluster, make_tables: Callable[..., TableStore], tmp_path: Path
 ) -> None:
-    """Master, workers and jobs start by the commands of the manual."""
-    topics, here = filled(broker, told.looks), make_tables("here", "delta")
-    topics.ingest(here, tmp_path / "here-checkpoints").run_once(Event())
-    refresh(here, settings=refresh_settings(load_settings(environ={}).settings))  # prices as the commands have them
-    expected = contents(here)
+    kills = Kills(8, 3, ("INGEST", "REFRESH"))
+    topics = filled(broker, kills.looks)
+    expected = undisturbed(topics, make_tables("here", "delta"), tmp_path)
     prepared(tmp_path, topics.cluster.bootstrap_servers, prefix_of(topics))
     with StandaloneCluster(tmp_path) as cluster:
-        for seed, job in enumerate(told.jobs, start=1):
-            with ExecutorKiller(cluster, told.of_each, seed=seed) as killer:
-                cluster.run(job, FEW, *(["--once"] if job == "INGEST" else []), within_s=RUN_S)
-            assert killer.killed == told.of_each, job
-            there = make_tables("tables", "delta")
-            assert there.read(LOOKS).where("complete").count() == told.looks
-            assert contents(there) == expected, job
-        assert len(set(cluster.seen.values())) == 2, "both workers ran executors"
+        finished(cluster, kills, make_tables, expected)
+
+
+def undisturbed(topics: Topics, here: TableStore, folder: Path) -> Contents:
+    """What the tables hold when this process ingests all of it."""
+    topics.ingest(here, folder / "here-checkpoints").run_once(Event())
+    refresh(here, settings=refresh_settings(load_settings(environ={}).settings))  # prices as the commands have them
+    return contents(here)
+
+
+def finished(
+    cluster: StandaloneCluster, kills: Kills, make_tables: Callable[..., TableStore], expected: Contents
+) -> None:
+    """Master, workers and jobs were started by the commands of the manual, and come to the same rows."""
+    for seed, job in enumerate(kills.jobs, start=1):
+        with ExecutorKiller(cluster, kills.of_each, seed=seed) as killer:
+            cluster.run(job, FEW, *(["--once"] if job == "INGEST" else []), within_s=RUN_S)
+        assert killer.killed == kills.of_each, job
+        there = make_tables("tables", "delta")
+        assert there.read(LOOKS).where("complete").count() == kills.looks
+        assert contents(there) == expected, job
+    assert len(set(cluster.seen.values())) == 2, "both workers ran executors"
