@@ -143,21 +143,15 @@ def _is_plain(text: str) -> bool:
 
 def _shown(text: str) -> Iterable[str]:
     """Every character, or its escape; a mark with no letter below it would change the character before."""
-    kinds = {char: _kind(char) for char in set(text)}  # a text has far fewer different characters than characters
+    kinds = {
+        char: (is_mark(char), char.isalnum() or unicodedata.category(char) == "Mc", _escaped(char, _escape))
+        for char in set(text)  # a text has far fewer different characters than characters
+    }
     marks = _MARKS
     for char in text:
         mark, bears_marks, shown = kinds[char]
-        if mark:
-            marks += 1
-        else:
-            marks = 0 if bears_marks else _MARKS
+        marks = marks + 1 if mark else 0 if bears_marks else _MARKS
         yield _escape(char) if marks > _MARKS else shown
-
-
-def _kind(char: str) -> tuple[bool, bool, str]:
-    """Whether it is a mark, whether it is a letter that marks belong to, and how it is shown."""
-    bears_marks = char.isalnum() or unicodedata.category(char) == "Mc"
-    return is_mark(char), bears_marks, _escape(char) if is_unsafe(char) else char
 
 
 def _middle_out(word: str, most: int) -> str:

@@ -77,8 +77,6 @@ _TUNED = {
     "spark.sql.adaptive.coalescePartitions.enabled": "false",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
-
-
 _SMALL_BATCHES = {
     # A few rows are through before anything is compiled for them, or a plan made anew in the middle.
     "spark.sql.codegen.wholeStage": "false",
@@ -87,8 +85,6 @@ _SMALL_BATCHES = {
     # One task of such a batch takes less time than the start of a second one.
     "spark.sql.shuffle.partitions": "1",
 }
-
-
 _MANY = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",

@@ -173,11 +173,8 @@ def text_width(text: str) -> int:
     """How many columns of a terminal a text takes."""
     if text.isascii():
         return len(text)
-    return sum(map({char: _char_width(char) for char in set(text)}.__getitem__, text))
-
-
-def _char_width(char: str) -> int:
-    return 0 if is_mark(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
+    wide = {char: 0 if is_mark(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in set(text)}
+    return sum(map(wide.__getitem__, text))
 
 
 def _column(place: int, name: str, cells: Sequence[str], *, is_right: bool) -> _Column:

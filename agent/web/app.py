@@ -7,6 +7,7 @@ DNS rebinding.
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 import ssl
 from collections import OrderedDict
@@ -306,7 +307,10 @@ def _api(view: AgentView, clock: Clock, desk: CommandDesk | None) -> Mount:
 
     api = make_api(view, clock, desk, may_view=require(AccessRole.VIEW))
     api.add_exception_handler(AccessRefused, refuse)
-    return Mount(PREFIX, app=RawSegments(api))
+    mount = Mount(PREFIX, app=RawSegments(api))
+    # Starlette's own expression ends at a line feed, which the name of a group may hold.
+    mount.path_regex = re.compile(mount.path_regex.pattern, re.DOTALL)
+    return mount
 
 
 def version() -> str:

@@ -280,14 +280,26 @@ def test_a_child_that_left_the_group_does_not_hold_the_look(tmp_path: Path) -> N
         os.kill(int(file.read_text()), signal.SIGKILL)
 
 
-def test_an_agent_that_ends_in_the_middle_of_a_look_leaves_no_program_behind(tmp_path: Path) -> None:
+SLOW_START = """
+real = subprocess.Popen
+def started(*given, **named):
+    process = real(*given, **named)
+    time.sleep(0.3)
+    return process
+subprocess.Popen = started
+"""
+
+
+@pytest.mark.parametrize("start", [pytest.param("", id="it runs"), pytest.param(SLOW_START, id="it was just started")])
+def test_an_agent_that_ends_in_the_middle_of_a_look_leaves_no_program_behind(tmp_path: Path, start: str) -> None:
     file = tmp_path / "pid"
     program = f"import os, time; open({str(file)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
     code = (
-        "import sys, threading, time\n"
+        "import subprocess, sys, threading, time\n"
         "from pathlib import Path\n"
         "from agent.observe.locators.ask import output_of\n"
         "from agent.wire.failure import Deadline\n"
+        f"{start}\n"
         f"argv = [sys.executable, '-c', {program!r}]\n"
         "ask = lambda: output_of(argv, deadline=Deadline.after_ms(60_000), max_bytes=100)\n"
         "threading.Thread(target=ask, daemon=True).start()\n"

@@ -16,6 +16,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -39,12 +40,15 @@ _LOOK_S = 0.05
 """Interval of checks whether the process has ended while a child holds its output open."""
 _END_S = 1.0
 _running: set[subprocess.Popen[bytes]] = set()
+_starting = threading.Lock()
+"""Held while a program starts: none runs unknown when rackwise exits."""
 
 
 def output_of(argv: Sequence[str], *, deadline: Deadline, max_bytes: int, stdin: bytes = b"") -> bytes:
     """The output of a program that ends with exit code 0. Raises CallFailed otherwise."""
-    process = _start(argv, piped=bool(stdin))
-    _running.add(process)
+    with _starting:
+        process = _start(argv, piped=bool(stdin))
+        _running.add(process)
     try:
         with contextlib.suppress(BrokenPipeError):
             if process.stdin is not None:
@@ -160,7 +164,8 @@ def _judge(returncode: int | None) -> None:
 
 @atexit.register
 def _end_all() -> None:
-    """Kill running programs when rackwise exits in the middle of a look."""
+    """Kill running programs when rackwise exits in the middle of a look; none starts after it."""
+    _starting.acquire(timeout=_END_S)
     for process in tuple(_running):
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -176,7 +176,21 @@ def test_an_unknown_host_is_refused_by_the_api_too(client: httpx.Client) -> None
     assert client.get("/api/v1/cluster", headers={"host": "evil.example"}).status_code == 421
 
 
-NAMES = ["a/b", "a/tasks", "...", "%2F", "a b+c", "\u202ename", "<script>", "grün", "x" * 249, "?q=1", "#", "\ud800"]
+NAMES = [
+    "a/b",
+    "a/tasks",
+    "...",
+    "%2F",
+    "a b+c",
+    "\u202ename",
+    "<script>",
+    "grün",
+    "x" * 249,
+    "?q=1",
+    "#",
+    "\ud800",
+    "two\nlines\n",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
