@@ -39,8 +39,6 @@ def start_java(settings: Mapping[str, str]) -> None:
         return
     public = [(name, value) for name, value in settings.items() if next(secrets_in(name, value), None) is None]
     launch: Callable[..., Any] = java_gateway.launch_gateway
-    # By default the C library gives each thread of Java a heap of its own, which keeps what was freed.
-    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     with _errors_passed_on() as errors:
         streams = {"stdout": subprocess.DEVNULL, "stderr": errors}
         gateway = launch(SparkConf(loadDefaults=False).setAll(public), streams)

@@ -55,6 +55,6 @@ class ProcessFamily:
 
 def _resident(process: psutil.Process) -> float:
     """Bytes; none of what Java forks, which shares all of Java's pages until it runs something else."""
-    parent = process.parent()
-    is_forked = process.name() == "java" and parent is not None and parent.name() == "java"
+    parent, program = process.parent(), process.exe()  # its name is that of the thread that forked it
+    is_forked = program.endswith("/java") and parent is not None and parent.exe() == program
     return 0.0 if is_forked else process.memory_info().rss
