@@ -164,11 +164,13 @@ def _judge(returncode: int | None) -> None:
 
 @atexit.register
 def _end_all() -> None:
-    """Kill running programs when rackwise exits in the middle of a look; none starts after it."""
-    _starting.acquire(timeout=_END_S)
+    """Kill running programs, one that just starts among them, when rackwise exits in the middle of a look."""
+    is_held = _starting.acquire(timeout=_END_S)
     for process in tuple(_running):
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
+    if is_held:
+        _starting.release()
 
 
 # Entry points of installed packages (group ``rackwise.rack_locators``) are foreign code, so each runs in a process of
