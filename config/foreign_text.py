@@ -180,9 +180,9 @@ def _fitting(pieces: Sequence[str], room: int) -> int:
 
 
 def _escaped(line: str, escape: Callable[[str], str]) -> str:
-    return (
-        line if _is_plain(line) else line.translate({ord(char): escape(char) for char in set(line) if is_unsafe(char)})
-    )
+    if _is_plain(line):
+        return line
+    return line.translate({ord(char): escape(char) for char in set(line) if is_unsafe(char)})
 
 
 def _escape(char: str) -> str:

@@ -23,6 +23,7 @@ from agent.telemetry.looks import observation_to_events
 from agent.telemetry.proposal_records import slot
 from pipeline.schemas.bronze import JOURNAL, QUARANTINE, TELEMETRY
 from pipeline.schemas.silver import LOOKS
+from pipeline.session import short_job
 from pipeline.tables import TableStore
 from testbed.cluster import EmbeddedCluster
 from tests.agent_process import wait_until_gone
@@ -42,13 +43,11 @@ FILLED = {
 """Tables that the records fill at least."""
 IN_PLACE = "after gold was decided, before it is in place"
 """Where Parquet is killed in the middle of gold: Delta Lake decides and puts in place at once."""
-QUICK_JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
-"""Each run is over before the second compiler pays."""
 SMALL = (
-    "spark.driver.memory=700m", f"spark.driver.extraJavaOptions={QUICK_JAVA}",
+    *(f"{name}={value}" for name, value in short_job(None).items()), "spark.driver.memory=700m",
     "spark.sql.shuffle.partitions=2", "spark.databricks.delta.snapshotPartitions=1", "spark.ui.enabled=false",
 )  # fmt: skip
-"""Tables are small here."""
+"""Tables are small here, and each run is over before the second compiler pays."""
 RUN_S, GONE_S = 420, 60
 
 

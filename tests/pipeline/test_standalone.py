@@ -16,23 +16,24 @@ from agent.telemetry.looks import observation_to_events
 from config.load import load_settings
 from pipeline.jobs.refresh import refresh, refresh_settings
 from pipeline.schemas.silver import LOOKS
-from pipeline.session import small_batches
+from pipeline.session import short_job, small_batches
 from pipeline.tables import TableStore
 from testbed.cluster import EmbeddedCluster
 from tests.pipeline.contents import Contents, contents
 from tests.pipeline.histories import recorded, shop, with_tasks
 from tests.pipeline.standalone import ExecutorKiller, StandaloneCluster, prepared
 from tests.pipeline.test_jobs_drill import prefix_of
-from tests.pipeline.test_kill_drill import QUICK_JAVA, run
+from tests.pipeline.test_kill_drill import run
 from tests.pipeline.topics import Topics
 
 RUN_S = 600
+(_JAVA,) = short_job(None).values()
 _SET = {
     **small_batches(None), "spark.databricks.delta.snapshotPartitions": "1", "spark.ui.enabled": "false",
-    "spark.driver.memory": "700m", "spark.executor.memory": "700m", "spark.executor.extraJavaOptions": QUICK_JAVA,
+    "spark.driver.memory": "700m", "spark.executor.memory": "700m", "spark.executor.extraJavaOptions": _JAVA,
     "spark.task.maxFailures": "20",
 }  # fmt: skip
-FEW = f"--driver-java-options '{QUICK_JAVA}' " + " ".join(f"--conf '{name}={value}'" for name, value in _SET.items())
+FEW = f"--driver-java-options '{_JAVA}' " + " ".join(f"--conf '{name}={value}'" for name, value in _SET.items())
 """Tables are small here, and so is the machine; executors that are killed take more tasks with them than most do."""
 
 

@@ -92,7 +92,7 @@ class FailedSignIns:
 
 
 _BEARER = "bearer "
-_TODO = "Send a token as Authorization: Bearer TOKEN; make one with: rackwise token new NAME"
+_SIGN_IN = "Send a token as Authorization: Bearer TOKEN; make one with: rackwise token new NAME"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,9 +193,9 @@ class AccessGate:
     def _bearer(self, request: Request) -> SignedInPerson:
         value = request.headers["authorization"]
         if value.strip().lower() == _BEARER.strip():
-            raise AccessRefused(401, "The header Authorization: Bearer has no token", todo=_TODO)
+            raise AccessRefused(401, "The header Authorization: Bearer has no token", todo=_SIGN_IN)
         if value[: len(_BEARER)].lower() != _BEARER:
-            raise AccessRefused(401, "The header Authorization is of another kind than Bearer", todo=_TODO)
+            raise AccessRefused(401, "The header Authorization is of another kind than Bearer", todo=_SIGN_IN)
         person, _ = self.by_token(request, value[len(_BEARER) :].strip())
         return person
 

@@ -24,7 +24,7 @@ from config.foreign_text import safe_text
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 CONTENT_TYPE = "application/problem+json"
 _MOST_NAME, _MOST_MISTAKES, _MOST_UNKNOWN = 100, 10, 10
-_TODO = {
+_NEXT_STEPS = {
     404: "List the routes: GET /api/v1/openapi.json",
     405: "Use one of the methods that the Allow header names.",
 }
@@ -148,7 +148,9 @@ def answer_problems(app: FastAPI) -> None:
         if error.status_code == HTTPStatus.BAD_REQUEST:  # FastAPI's own word for a body that its parser gives up on
             return response_of(_no_json())
         detail = str(error.detail) if error.status_code != 404 else "there is no such route"
-        return response_of(ApiProblem(error.status_code, detail, todo=_TODO.get(error.status_code, "")), error.headers)
+        return response_of(
+            ApiProblem(error.status_code, detail, todo=_NEXT_STEPS.get(error.status_code, "")), error.headers
+        )
 
     def of_values(request: Request, error: Exception) -> Response:
         mistakes = error.errors() if isinstance(error, RequestValidationError) else ()

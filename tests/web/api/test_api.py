@@ -177,20 +177,9 @@ def test_an_unknown_host_is_refused_by_the_api_too(client: httpx.Client) -> None
 
 
 NAMES = [
-    "a/b",
-    "a/tasks",
-    "...",
-    "%2F",
-    "a b+c",
-    "\u202ename",
-    "<script>",
-    "grün",
-    "x" * 249,
-    "?q=1",
-    "#",
-    "\ud800",
+    "a/b", "a/tasks", "...", "%2F", "a b+c", "\u202ename", "<script>", "grün", "x" * 249, "?q=1", "#", "\ud800",
     "two\nlines\n",
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)
