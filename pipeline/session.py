@@ -67,6 +67,8 @@ _TUNED = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
+    # Rows that are held are written one by one; Java's own serializer takes a tenth of a batch for that.
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     # Plans are not looked at here, and to write them out in full takes a fiftieth of all time.
     "spark.sql.ui.explainMode": "simple",
     # Tables are small files here: Spark's 200 and Delta's 50 tasks would each cost more than the data.

@@ -13,7 +13,14 @@ from pipeline.local_relation import local_relation
 from pipeline.schemas import bronze, gold, silver
 from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns
 from pipeline.tables import Where
-from pipeline.transforms.drift import changes_of_racks, is_settled, with_ends
+from pipeline.transforms.drift import (
+    OF_TOPIC,
+    changes_of_racks,
+    is_settled,
+    last_seen,
+    topics_that_may_drift,
+    with_ends,
+)
 from pipeline.transforms.rebalances import rebalances, triggers_of
 from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS, LONGEST_MS
 from pipeline.transforms.warmups import restore_rates, warmups
@@ -26,7 +33,7 @@ LONGEST_OPEN_MS = 2 * DAY_MS
 LONGEST_DOWN_MS = 14 * DAY_MS
 """An agent that looks again after longer than this begins anew."""
 MOST_TOPICS = 1_000
-"""More topics that were moved than this are not named one by one."""
+"""More topics that changed or were moved than this are not named one by one."""
 _BEGAN = columns(column("cluster", STRING, "Cluster id."), column("began_ms", LONG, "When it began."))
 
 
@@ -67,11 +74,24 @@ def drift_write(work: RefreshWork) -> TableWrite:
     before = _before(work, CONTEXT_MS)
     looks, partitions = (_with(work, table, CONTEXT_MS, before) for table in (silver.LOOKS, silver.PARTITIONS))
     partitions, brokers = _before_moves(work, partitions), _with(work, silver.BROKERS, BACK_MS, before)
-    began = work.of_hours(changes_of_racks(partitions, brokers, looks))
+    last = last_seen(partitions, brokers)
     lasting = _open(work, gold.RACK_DRIFT, F.col("ended_ms").isNull())
+    drifting = _of_drifting_topics(partitions, looks, lasting)
+    began = work.of_hours(changes_of_racks(drifting, brokers, looks))
     if lasting.keys:
         began = began.unionByName(lasting.rows.select(*began.columns))
-    return TableWrite(gold.RACK_DRIFT, with_ends(began, partitions, brokers), (*work.where_hours(), *lasting.where))
+    rows = with_ends(began, drifting, brokers, last)
+    return TableWrite(gold.RACK_DRIFT, rows, (*work.where_hours(), *lasting.where))
+
+
+def _of_drifting_topics(partitions: DataFrame, looks: DataFrame, lasting: _Open) -> DataFrame:
+    """The partitions of topics whose racks change, or are others for a while already; of all if those are many."""
+    named = topics_that_may_drift(partitions, looks).select("topic")
+    if lasting.keys:
+        of_topics = lasting.rows.where(F.col("subject").startswith(OF_TOPIC))
+        named = named.unionByName(of_topics.select(F.expr(f"substring(subject, {len(OF_TOPIC) + 1})").alias("topic")))
+    topics = [row["topic"] for row in named.distinct().limit(MOST_TOPICS + 1).collect()]
+    return partitions.where(F.col("topic").isin(sorted(topics))) if len(topics) <= MOST_TOPICS else partitions
 
 
 def _before(work: RefreshWork, back_ms: int) -> list[_Look]:

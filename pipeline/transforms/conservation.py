@@ -21,6 +21,7 @@ from pipeline.exact_sums import exact_sum
 from pipeline.schemas.gold import CONSERVATION
 from pipeline.transforms.ledger import CATCH_UP, copies
 from pipeline.transforms.mergeable_aggregate import MergeableAggregate
+from pipeline.transforms.pictures import followers
 from pipeline.transforms.spans import day_of, spanned
 from pipeline.transforms.traffic import with_bytes
 
@@ -79,9 +80,9 @@ def conservation(inputs: ConservationInput) -> DataFrame:
             "again": F.col("begun") > 1,
         }
     )
-    followers = F.when(F.col("fewest") == F.col("most"), F.col("most"))
+    copies_of_it = F.when(F.col("fewest") == F.col("most"), F.col("most"))
     replicated = counted.where(F.col("path") == "produce").withColumns(
-        {"path": F.lit("replicate"), "bytes": F.col("bytes") * followers, "changed": followers.isNull()}
+        {"path": F.lit("replicate"), "bytes": F.col("bytes") * copies_of_it, "changed": copies_of_it.isNull()}
     )
     sides = (counted, replicated, *_on_both_sides(inputs.routes), *_booked(inputs.ledger, inputs.copied))
     names = (*_KEY, "side", "bytes", *_FLAGS)
@@ -99,13 +100,8 @@ def conservation(inputs: ConservationInput) -> DataFrame:
 
 def _ends(changes: DataFrame) -> DataFrame:
     """End offsets; a topic that was made again has a counter of its own."""
-
-    def followers(picture: str) -> Column:
-        placed, leader = F.col(picture)["placed"], F.col(picture)["leader"]
-        following = F.size(F.filter(placed, lambda one: ~one["adding"] & ~one["broker"].eqNullSafe(leader)))
-        return F.when(F.col(picture).isNotNull(), following)
-
-    both = F.array(followers("now"), F.coalesce(followers("was"), followers("now")))
+    now, was = (F.when(F.col(name).isNotNull(), F.size(followers(F.col(name)))) for name in ("now", "was"))
+    both = F.array(now, F.coalesce(was, now))
     return _counted(
         changes.where(F.col("previous").isNotNull() & (F.col("records").isNotNull() | F.col("went_back"))),
         path=F.lit("produce"),

@@ -10,8 +10,11 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from pipeline.schemas.gold import RACK_DRIFT
+from pipeline.transforms.pictures import has_unknown
 from pipeline.transforms.spans import day_of, hour_of
 
+OF_TOPIC = "topic/"
+"""A subject that begins so is a topic."""
 _STATE = ("cluster", "subject", "partition")
 
 
@@ -25,10 +28,39 @@ def changes_of_racks(partitions: DataFrame, brokers: DataFrame, looks: DataFrame
     )
 
 
-def with_ends(drift: DataFrame, partitions: DataFrame, brokers: DataFrame) -> DataFrame:
-    """Rows of gold.rack_drift with their ends, as far as these silver rows show them, and their duration."""
+def topics_that_may_drift(partitions: DataFrame, looks: DataFrame) -> DataFrame:
+    """Topics (cluster, topic) of these silver rows of which `changes_of_racks` may have a row: all others have none.
+
+    One pass without an order: hardly any topic changes, and to line up all of them takes ten times as long.
+    """
+    first = looks.where("complete").groupBy("cluster").agg(F.min("taken_ms").alias("first_ms"))
+    state = F.xxhash64("topic_id", F.sort_array("replicas"), F.sort_array("replica_racks"))
+    shared = F.size(F.array_distinct("replica_racks")) < F.size("replica_racks")
+    by_partition = (
+        partitions.where(is_settled())
+        .groupBy("cluster", "topic", "partition")
+        .agg(
+            (F.min(state) != F.max(state)).alias("changed"),
+            F.max(shared).alias("shared"),
+            F.min("taken_ms").alias("since_ms"),
+        )
+        .join(F.broadcast(first), on="cluster", how="inner")
+    )
+    is_new = F.col("shared") & (F.col("since_ms") > F.col("first_ms"))
+    return by_partition.where(F.col("changed") | is_new).select("cluster", "topic").distinct()
+
+
+def last_seen(partitions: DataFrame, brokers: DataFrame) -> DataFrame:
+    """When racks were last seen (cluster, last_ms), by these silver rows."""
+    return racks_of(partitions, brokers).groupBy("cluster").agg(F.max("taken_ms").alias("last_ms"))
+
+
+def with_ends(drift: DataFrame, partitions: DataFrame, brokers: DataFrame, last: DataFrame) -> DataFrame:
+    """Rows of gold.rack_drift with their ends, as far as these silver rows show them, and their duration.
+
+    ``last`` is of `last_seen`: what no change is known of lasts at least until then.
+    """
     states = racks_of(partitions, brokers)
-    last = states.groupBy("cluster").agg(F.max("taken_ms").alias("last_ms"))
     later = (
         drift.select(*_STATE, "began_ms", "after")
         .alias("row")
@@ -65,7 +97,7 @@ def racks_of(partitions: DataFrame, brokers: DataFrame) -> DataFrame:
 
 def is_settled() -> Column:
     """Of silver.partitions: its replicas do not move, and their racks are known."""
-    return F.col("adding").isNull() & F.forall("replica_racks", lambda rack: rack.isNotNull())
+    return F.col("adding").isNull() & ~has_unknown(F.col("replica_racks"), F.lit(""))
 
 
 def _same_subject(one: str, other: str) -> Column:
@@ -79,7 +111,7 @@ def _same_subject(one: str, other: str) -> Column:
 def _settled(partitions: DataFrame) -> DataFrame:
     return (
         partitions.where(is_settled())
-        .withColumn("subject", F.concat(F.lit("topic/"), "topic"))
+        .withColumn("subject", F.concat(F.lit(OF_TOPIC), "topic"))
         .withColumn("racks", F.sort_array("replica_racks"))
     )
 

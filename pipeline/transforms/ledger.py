@@ -27,6 +27,16 @@ from pyspark.sql import functions as F
 from pipeline.exact_sums import all_or_null
 from pipeline.schemas.gold import LEDGER
 from pipeline.transforms.mergeable_aggregate import MergeableAggregate
+from pipeline.transforms.pictures import (
+    at_broker,
+    bytes_of,
+    followers,
+    has_unknown,
+    placement,
+    rack_of,
+    racks_beyond_the_leaders,
+    settled_brokers,
+)
 from pipeline.transforms.prices import priced
 from pipeline.transforms.routes import FOLLOWER_UNKNOWN, LEADER_UNKNOWN, PRODUCER_UNKNOWN, zone
 from pipeline.transforms.spans import day_of, of_gap, part_of, share_of, spanned
@@ -98,7 +108,7 @@ def placement_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | Non
     cut = spanned(changes.where(F.col("records").isNotNull()), spans)
     return PLACEMENT_SUMS.aggregate(
         cut.withColumns(
-            {name: _placement(F.col(name)) for name in ("was", "now")} | {"records": part_of(F.col("records"))}
+            {name: placement(F.col(name)) for name in ("was", "now")} | {"records": part_of(F.col("records"))}
         ).withColumn("gap_records", of_gap(F.col("records"))),
         before,
     )
@@ -113,20 +123,8 @@ def _placed(sums: DataFrame, sizes: DataFrame) -> DataFrame:
     return (
         with_bytes(added, sizes)
         .withColumns({"group": F.lit(""), "gap_share": share_of("gap_records", "records")})
-        .select("cluster", "hour_ms", "group", "topic", "partition", "bytes", "gap_share", "held.*")
+        .select("cluster", "hour_ms", "group", "topic", "partition", "bytes", "gap_share", "held")
     )
-
-
-def _placement(picture: Column) -> Column:
-    followers = F.filter(picture["placed"], lambda one: ~one["broker"].eqNullSafe(picture["leader"]) & ~one["adding"])
-    told = F.transform(followers, lambda one: F.struct(one["rack"].alias("rack"), one["in_sync"].alias("in_sync")))
-    placement = F.struct(
-        picture["leader_rack"].alias("leader_rack"),
-        told.alias("followers"),
-        picture["racks"].alias("racks"),
-        picture["known_racks"].alias("known_racks"),
-    )
-    return F.when(picture.isNotNull(), placement)
 
 
 def _produced(placed: DataFrame, producers: DataFrame) -> DataFrame:
@@ -136,18 +134,22 @@ def _produced(placed: DataFrame, producers: DataFrame) -> DataFrame:
     anywhere = producers.where(F.col("topic") == "*").select("rack", "share")
     others = topics.join(F.broadcast(named), on="topic", how="left_anti").crossJoin(F.broadcast(anywhere))
     by_topic = producers.where(F.col("topic") != "*").unionByName(others, allowMissingColumns=True)
-    shares = by_topic.groupBy("topic").agg(F.collect_list(F.struct("rack", "share")).alias("shares"))
+    shares = by_topic.groupBy("topic").agg(
+        F.collect_list(F.struct("rack", "share")).alias("shares"),
+        F.sum("share").alias("total"),
+        F.max("share").alias("most"),
+    )
     known = F.coalesce("shares", F.array().cast("array<struct<rack:string,share:double>>"))
-    total = F.aggregate(known, F.lit(0.0), lambda sum_, one: sum_ + one["share"])
+    total = F.coalesce("total", F.lit(0.0))
     rest = F.array(F.struct(F.lit(None).cast("string").alias("rack"), (1.0 - total).alias("share")))
     every = F.when(total > 1.0 - _ROUNDING, known).otherwise(F.concat(known, rest))
     near = F.filter(known, lambda one: one["rack"] == F.col("leader_rack"))
     at_leader = F.aggregate(near, F.lit(0.0), lambda sum_, one: sum_ + one["share"])
-    most = F.array_max(F.transform(known, lambda one: one["share"]))
     # The best leader is where most of it is written; of what crosses now, this part would cross even so.
-    needed = F.when(total > 1.0 - _ROUNDING, (1.0 - most) / F.nullif(1.0 - at_leader, F.lit(0.0)))
+    needed = F.when(total > 1.0 - _ROUNDING, (1.0 - F.col("most")) / F.nullif(1.0 - at_leader, F.lit(0.0)))
     split = (
-        placed.join(F.broadcast(shares), on="topic", how="left")
+        placed.withColumn("leader_rack", F.col("held.leader_rack"))
+        .join(F.broadcast(shares), on="topic", how="left")
         .withColumn("needed", needed)
         .withColumn("producer", F.explode(every))
         .withColumn("bytes", F.col("bytes") * F.col("producer.share"))
@@ -162,33 +164,34 @@ def _produced(placed: DataFrame, producers: DataFrame) -> DataFrame:
 
 def _replicated(placed: DataFrame) -> DataFrame:
     """What each follower fetches. Of the copies that cross, as many are needed as racks beyond the leader's."""
-    crossing = F.size(F.filter("followers", lambda one: one["rack"] != F.col("leader_rack")))
-    unknown = F.size(F.filter("followers", lambda one: one["rack"].isNull()))
-    wanted = _other_racks_wanted(F.size("followers") + 1)
+    held = F.col("held")
+    beyond = racks_beyond_the_leaders(held)
+    wanted = _other_racks_wanted(held)
     needed = (
         F.when(wanted.isNull(), None)
-        .when(unknown == 0, F.least(F.lit(1.0), wanted / F.nullif(crossing, F.lit(0))))
+        .when(
+            ~has_unknown(beyond, held["leader_rack"]), F.least(F.lit(1.0), wanted / F.nullif(F.size(beyond), F.lit(0)))
+        )
         # Even if each follower of unknown rack is in a rack of its own, all that are known to cross are needed.
-        .when(wanted - unknown >= crossing, F.lit(1.0))
+        .when(wanted >= F.size(beyond), F.lit(1.0))
     )
-    split = (
-        placed.withColumn("needed", needed)
-        .withColumn("follower", F.explode("followers"))
-        .withColumns({"target_rack": F.col("follower.rack"), "source_rack": F.col("leader_rack")})
+    split = placed.withColumns({"needed": needed, "follower": F.explode(followers(held))}).withColumns(
+        {"target_rack": rack_of(held, F.col("follower")), "source_rack": held["leader_rack"]}
     )
     why = F.when(F.col("source_rack").isNull(), LEADER_UNKNOWN).when(F.col("target_rack").isNull(), FOLLOWER_UNKNOWN)
     local = F.col("source_rack") == F.col("target_rack")
     unavoidable = F.when(why.isNull() & local, F.lit(0.0)).when(why.isNull(), F.col("bytes") * F.col("needed"))
-    path = F.when(F.col("follower.in_sync"), "replicate").otherwise(CATCH_UP)
+    path = F.when(F.array_contains(held["isr"], F.col("follower")), "replicate").otherwise(CATCH_UP)
     return split.withColumns({"path": path, "why": why, "unavoidable": unavoidable})
 
 
-def _other_racks_wanted(replicas: Column) -> Column:
-    """On how many racks beside the leader's so many replicas are, spread as well as racks allow; null while unknown.
+def _other_racks_wanted(held: Column) -> Column:
+    """On how many racks beside the leader's replicas are, spread as well as racks allow; null while unknown.
 
     More racks than replicas make no difference, so one that is not known makes none where enough others are.
     """
-    racks = F.coalesce("racks", F.when(F.col("known_racks") >= replicas, F.col("known_racks")))
+    replicas = F.size(followers(held)) + 1
+    racks = F.coalesce(held["racks"], F.when(held["known_racks"] >= replicas, held["known_racks"]))
     return F.when(racks.isNotNull(), F.least(replicas, racks) - 1)
 
 
@@ -235,18 +238,17 @@ def copies(changes: DataFrame) -> DataFrame:
     added has the size in its log dir; one that was added has the whole log. ``copied`` is null where no log dir was
     described.
     """
-    now, was = F.col("now"), F.col("was")
-    fresh = F.filter(now["placed"], lambda one: one["adding"] | ~_at(was, one["broker"], lambda old: ~old["adding"]))
+    now, was, broker = F.col("now"), F.col("was"), F.col("broker")
+    moving = (F.size(now["adding"]) > 0) | (F.size(was["adding"]) > 0) | (now["brokers"] != was["brokers"])
+    fresh = F.array_except(now["brokers"], F.array_except(settled_brokers(was), now["adding"]))
     return (
-        changes.where(was.isNotNull())
-        .withColumn("fresh", fresh)
-        .where(F.size("fresh") > 0)
-        .withColumn("one", F.explode("fresh"))
+        changes.where(was.isNotNull() & moving)
+        .withColumn("broker", F.explode(fresh))
         .select(
             *_copied_from(was["leader_rack"]),
             "run",
-            _held(F.col("one"), now).alias("held"),
-            (_held(F.col("one"), now) - _held_before(was)).alias("more"),
+            _held(now, broker).alias("held"),
+            (_held(now, broker) - _held_before(was, broker)).alias("more"),
         )
         .withColumn("copied", F.when(F.col("more").isNotNull(), F.greatest(F.col("more"), F.lit(0))))
         .where(F.col("copied").isNull() | (F.col("copied") > 0))
@@ -261,40 +263,28 @@ def losses(changes: DataFrame) -> DataFrame:
     quarter of an hour), while its leader holds more. Where that is not known it holds less than a tenth of what its
     leader held.
     """
-    now, was = F.col("now"), F.col("was")
-
-    def held(one: Column) -> Column:
-        of = F.filter(F.col("filled_before"), lambda old: old["broker"] == one["broker"])
-        before = F.filter(was["placed"], lambda old: old["broker"] == one["broker"])
-        return F.coalesce(F.when(was["size_fresh"], F.get(before, F.lit(0))["bytes"]), F.get(of, F.lit(0))["bytes"])
-
-    def is_lost(one: Column) -> Column:
-        less = F.when(held(one).isNotNull(), one["bytes"] * 2 < held(one)).otherwise(
-            one["bytes"] * 10 < was["size_bytes"]
-        )
-        return less & (one["bytes"] * 2 < now["size_bytes"])
-
-    there = F.filter(
-        now["placed"],
-        lambda one: (
-            ~one["adding"]
-            & ~one["broker"].eqNullSafe(now["leader"])
-            & _at(was, one["broker"], lambda old: ~old["adding"] & ~(old["in_sync"] & one["in_sync"]))
-            & is_lost(one)
-        ),
+    now, was, broker = F.col("now"), F.col("was"), F.col("broker")
+    # In both looks, and not in sync in both.
+    candidates = F.array_except(
+        F.array_intersect(followers(now), settled_brokers(was)), F.array_intersect(now["isr"], was["isr"])
     )
+    at_was = F.when(was["size_fresh"], bytes_of(was, broker))
+    held = F.coalesce(at_was, at_broker(F.col("filled_before.bytes"), F.col("filled_before.brokers"), broker))
+    left = bytes_of(now, broker)
+    less = F.when(held.isNotNull(), left * 2 < held).otherwise(left * 10 < was["size_bytes"])
     return (
         changes.where(was.isNotNull() & now["size_fresh"])
-        .withColumn("one", F.explode(there))
+        .withColumn("broker", F.explode(candidates))
+        .where(less & (left * 2 < now["size_bytes"]))
         .select(
             *_copied_from(now["leader_rack"]),
-            F.least(F.coalesce(held(F.col("one")), was["size_bytes"]), now["size_bytes"]).alias("copied"),
+            F.least(F.coalesce(held, was["size_bytes"]), now["size_bytes"]).alias("copied"),
         )
     )
 
 
 def _copied_from(source_rack: Column) -> tuple[str | Column, ...]:
-    """What tells one copy from others, with its racks; ``one`` is the replica that fetches."""
+    """What tells one copy from others, with its racks; ``broker`` is the one that fetches."""
     return (
         "cluster",
         "look",
@@ -302,21 +292,18 @@ def _copied_from(source_rack: Column) -> tuple[str | Column, ...]:
         "taken_ms",
         "topic",
         "partition",
-        F.col("one.broker").alias("broker"),
+        "broker",
         source_rack.alias("source_rack"),
-        F.col("one.rack").alias("target_rack"),
+        rack_of(F.col("now"), F.col("broker")).alias("target_rack"),
     )
 
 
-def _at(picture: Column, broker: Column, what: object) -> Column:
-    return F.exists(picture["placed"], lambda old: (old["broker"] == broker) & what(old))  # type: ignore[operator]
-
-
-def _held(one: Column, picture: Column) -> Column:
+def _held(seen: Column, broker: Column) -> Column:
     """What a replica holds; one that is being added, without a described log dir, holds nothing yet."""
-    return F.when(one["adding"], F.coalesce(one["bytes"], F.lit(0).cast("long"))).otherwise(picture["size_bytes"])
+    nothing = F.lit(0).cast("long")
+    adding = F.array_contains(seen["adding"], broker)
+    return F.when(adding, F.coalesce(bytes_of(seen, broker), nothing)).otherwise(seen["size_bytes"])
 
 
-def _held_before(was: Column) -> Column:
-    old = F.get(F.filter(was["placed"], lambda one: one["broker"] == F.col("one.broker")), F.lit(0))
-    return F.when(old.isNull(), F.lit(0).cast("long")).otherwise(_held(old, was))
+def _held_before(was: Column, broker: Column) -> Column:
+    return F.when(F.array_contains(was["brokers"], broker), _held(was, broker)).otherwise(F.lit(0).cast("long"))

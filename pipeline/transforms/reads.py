@@ -16,7 +16,7 @@ from pipeline.exact_sums import all_or_null
 from pipeline.schemas.gold import LAGS, LOCALITY, READ_TRAFFIC
 from pipeline.schemas.silver import HIDDEN, UNASSIGNED
 from pipeline.transforms.mergeable_aggregate import MergeableAggregate
-from pipeline.transforms.routes import MEMBERS_HIDDEN, NO_MEMBER, READER_UNKNOWN, route, zone
+from pipeline.transforms.routes import MEMBERS_HIDDEN, NO_MEMBER, READER_UNKNOWN, nearest, route, zone
 from pipeline.transforms.spans import day_of, known_lately, of_gap, part_of, share_of, spanned
 from pipeline.transforms.traffic import halves, per_second, with_bytes
 
@@ -82,8 +82,15 @@ def read_changes(reads: DataFrame, changes: DataFrame, times: DataFrame, before:
     joined = looked.drop("instance", "previous").join(changes, on=[*_PLACE], how="inner")
     follows = F.col("previous").isNotNull() & F.col("was").isNotNull()
     paired = follows & (F.col("before.look") == F.col("previous"))
-    was = F.when(paired, F.col("before")).when(follows & F.col("commit_before").isNotNull(), _as_now())
-    return joined.select(
+    then = F.when(paired, F.col("before")).when(follows & F.col("commit_before").isNotNull(), _as_now())
+    placed = joined.withColumn("then", then).withColumns(
+        {
+            "place": nearest(F.col("now"), F.col("told_rack")),
+            "place_then": nearest(F.col("was"), F.col("then.told_rack")),
+        }
+    )
+    was = F.col("then")
+    return placed.select(
         *_PLACE,
         *("instance", "run", "topic_id"),
         "previous",
@@ -99,8 +106,11 @@ def read_changes(reads: DataFrame, changes: DataFrame, times: DataFrame, before:
         F.when(F.col("role") == "active", _lag()).alias("lag"),
         "committed_offset",
         F.coalesce(follows & (F.col("committed_offset") < F.col("commit_before")), F.lit(False)).alias("went_back"),  # noqa: FBT003
-        route(F.col("now"), F.col("rack"), F.col("told_rack"), F.col("no_rack")).alias("now"),
-        F.when(was.isNotNull(), route(F.col("was"), was["rack"], was["told_rack"], was["no_rack"])).alias("was"),
+        route(F.col("now"), F.col("rack"), F.col("told_rack"), F.col("place"), F.col("no_rack")).alias("now"),
+        F.when(
+            was.isNotNull(),
+            route(F.col("was"), was["rack"], was["told_rack"], F.col("place_then"), was["no_rack"]),
+        ).alias("was"),
         "of_reader",
         "of_commit",
     )

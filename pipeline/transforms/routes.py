@@ -20,19 +20,24 @@ SELECTOR_UNKNOWN = "whether the leader's broker sends reads to the nearest repli
 REPLICA_UNKNOWN = "the rack of the replica that serves is not known"
 
 
-def route(picture: Column, rack: Column, client_rack: Column, no_rack: Column | None = None) -> Column:
+def nearest(picture: Column, client_rack: Column) -> Column:
+    """The place of the first replica in sync in that rack, from 1; 0 where none is."""
+    return F.coalesce(F.array_position(picture["isr_told_racks"], client_rack), F.lit(0))
+
+
+def route(picture: Column, rack: Column, client_rack: Column, place: Column, no_rack: Column) -> Column:
     """struct(source, target, why) of a reader in ``rack`` with ``client_rack``; ``why`` is null when known.
 
+    ``place`` is a column of `nearest`, which is named so often that it would be worked out a dozen times;
     ``no_rack`` is why the rack of the reader is unknown, where it is.
     """
-    place = F.coalesce(F.array_position(picture["isr_told_racks"], client_rack), F.lit(0))
     near = F.get(picture["isr_racks"], (place - 1).cast("int"))
     leader, selector = picture["leader_rack"], picture["selector"]
     nearby = client_rack.isNotNull() & (place > 0)
     undecided = nearby & selector.isNull() & ~near.eqNullSafe(leader)
     source = F.when(nearby & selector, near).when(~undecided, leader)
     why = (
-        F.when(rack.isNull(), F.lit(READER_UNKNOWN) if no_rack is None else no_rack)
+        F.when(rack.isNull(), no_rack)
         .when(undecided, SELECTOR_UNKNOWN)
         .when(nearby & selector & near.isNull(), REPLICA_UNKNOWN)
         .when(source.isNull(), LEADER_UNKNOWN)

@@ -15,19 +15,22 @@ from pyspark.sql import functions as F
 
 from pipeline.schemas.gold import PARTITION_TRAFFIC
 from pipeline.transforms.mergeable_aggregate import MergeableAggregate, listed
+from pipeline.transforms.pictures import has_unknown, picture
 from pipeline.transforms.spans import LEAP_MS, LONGEST_MS, day_of, hour_of, known_lately, of_gap, part_of, spanned
 
 _KEY = ("cluster", "hour_ms", "topic", "partition")
+_GROWN = ("grown_bytes", "grown_records", "rated")
 TRAFFIC_SUMS = MergeableAggregate(
-    _KEY, {"ms": F.sum, "records": F.sum, "gap_ms": F.sum, "gap_records": F.sum, "grown": listed, "learned": F.max}
+    _KEY,
+    dict.fromkeys(("ms", "records", "gap_ms", "gap_records", *_GROWN), F.sum) | {"grown": listed, "learned": F.max},
 )
-"""Of it in gaps: ``gap_ms`` and ``gap_records``. ``grown``: each interval between two sizes (ratio, bytes, records);
-``learned``: of the last look."""
+"""Of it in gaps: ``gap_ms`` and ``gap_records``. ``grown``: each interval between two sizes (ratio, bytes, records),
+``rated`` how many have a ratio, ``grown_bytes`` and ``grown_records`` of all; ``learned``: of the last look."""
 NEWEST_SIZES = MergeableAggregate(
     ("cluster", "instance", "topic", "partition"), dict.fromkeys(("sized", "filled", "ended"), F.max)
 )
 """What looks showed last of a partition, each with monotonic_ms, look and topic_id: its size (taken_ms, size_bytes,
-end_offset), the sizes of all of its replicas (replicas: broker, bytes), and its end_offset."""
+end_offset), the sizes of all of its replicas (brokers, bytes), and its end_offset."""
 _CUT_SHARE = 0.5
 """Where segments were deleted, an interval whose bytes per record are below this share of the median is left out."""
 _WHOLE_SHARE = 0.9
@@ -40,16 +43,15 @@ def partition_changes(partitions: DataFrame, times: DataFrame, before: DataFrame
     ``times`` is `spans.timeline`; ``before``, as `NEWEST_SIZES`, the newest sizes of all looks before these.
     ``records`` is null where the looks are no pair or offsets went back; of a topic that is another one of the same
     name it is what was written to the new one.
-    ``now`` and ``was`` are pictures: leader_rack, placed (broker, rack, bytes, adding, in_sync), isr_racks,
-    isr_told_racks, selector, racks, known_racks, size_bytes, size_fresh. ``sized``, ``filled`` and ``ended`` are as in
-    `NEWEST_SIZES`; ``filled_before`` are the replicas of the newest earlier one of the last quarter of an hour.
+    ``now`` and ``was`` are as in `pictures.picture`. ``sized``, ``filled`` and ``ended`` are as in `NEWEST_SIZES`;
+    ``filled_before`` (brokers, bytes) are the replicas of the newest earlier one of the last quarter of an hour.
     """
     in_order = Window.partitionBy("cluster", "instance", "topic", "partition").orderBy("monotonic_ms", "look")
     earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
     dated = partitions.drop("taken_ms", "day").join(F.broadcast(times), on=["cluster", "look"], how="inner")
     last = F.lag(F.struct("look", "topic_id", "now")).over(in_order)
     lagged = (
-        dated.withColumn("now", _picture())
+        dated.withColumn("now", picture())
         .withColumns({"sized": _sized(), "filled": _filled(), "ended": _ended()})
         .withColumns({f"{name}_before": F.last(name, ignorenulls=True).over(earlier) for name in NEWEST_SIZES.by})
         .withColumn("before", last)
@@ -64,6 +66,7 @@ def partition_changes(partitions: DataFrame, times: DataFrame, before: DataFrame
     delta = F.col("end_offset") - F.when(_is_of_now("ended_before"), F.col("ended_before.end_offset"))
     # A topic that was deleted and made again begins at 0.
     made_again = follows & (F.col("before.topic_id") != F.col("topic_id"))
+    filled = F.struct("filled_before.brokers", "filled_before.bytes")
     return lagged.where(F.col("of_instance_ms").isNotNull()).select(
         *("cluster", "instance", "run", "look", "previous", "taken_ms", "topic", "topic_id", "partition"),
         hour_of(F.col("taken_ms")).alias("hour_ms"),
@@ -72,7 +75,7 @@ def partition_changes(partitions: DataFrame, times: DataFrame, before: DataFrame
         F.when(paired & (delta >= 0), delta).when(made_again, F.col("end_offset")).alias("records"),
         F.coalesce(paired & (delta < 0), F.lit(False)).alias("went_back"),  # noqa: FBT003
         _grown().alias("grown"),
-        F.when(_is_of_now("filled_before"), F.col("filled_before.replicas")).alias("filled_before"),
+        F.when(_is_of_now("filled_before"), filled).alias("filled_before"),
         *NEWEST_SIZES.by,
     )
 
@@ -87,11 +90,9 @@ def _sized() -> Column:
 
 
 def _filled() -> Column:
-    known = F.col("size_fresh") & F.forall("now.placed", lambda one: one["bytes"].isNotNull())
-    replicas = F.transform(
-        "now.placed", lambda one: F.struct(one["broker"].alias("broker"), one["bytes"].alias("bytes"))
-    )
-    return F.when(known, F.struct(*_at_look(), "topic_id", replicas.alias("replicas")))
+    known = F.col("size_fresh") & ~has_unknown(F.col("replica_bytes"), F.lit(0).cast("long"))
+    replicas = (F.col("replicas").alias("brokers"), F.col("replica_bytes").alias("bytes"))
+    return F.when(known, F.struct(*_at_look(), "topic_id", *replicas))
 
 
 def _ended() -> Column:
@@ -108,7 +109,14 @@ def traffic_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None 
     return TRAFFIC_SUMS.aggregate(
         known.withColumn("records", part_of(F.col("records")))
         .withColumns({"gap_ms": of_gap(F.col("ms")), "gap_records": of_gap(F.col("records"))})
-        .withColumn("grown", F.when(F.col("grown").isNotNull(), F.array("grown")))
+        .withColumns(
+            {
+                "grown_bytes": F.col("grown.bytes"),
+                "grown_records": F.col("grown.records"),
+                "rated": F.col("grown.ratio").isNotNull().cast("long"),
+                "grown": F.when(F.col("grown").isNotNull(), F.array("grown")),
+            }
+        )
         .withColumn("learned", F.struct("taken_ms", F.col("learned_bytes_per_record").alias("bytes_per_record"))),
         before,
     )
@@ -130,10 +138,10 @@ def partition_traffic(taken: DataFrame) -> DataFrame:
         (F.col("gap_ms") / 1000.0).alias("gap_seconds"),
         "gap_records",
         F.sort_array("grown").alias("grown"),
+        *_GROWN,
         F.col("learned.bytes_per_record").alias("learned"),
     )
-    own = _uncut(F.col("grown"))
-    grown = added.withColumns({"grown_bytes": _sum_of(own, "bytes"), "grown_records": _sum_of(own, "records")})
+    grown = added.withColumns({name: _uncut(name) for name in ("grown_bytes", "grown_records")})
     topic = Window.partitionBy("cluster", "hour_ms", "topic")
     of_topic = F.sum("grown_bytes").over(topic) / F.nullif(F.sum("grown_records").over(topic), F.lit(0))
     measured = F.col("grown_bytes") / F.nullif(F.col("grown_records"), F.lit(0))
@@ -181,32 +189,6 @@ def _in_bytes(records: str) -> Column:
     return F.when(F.col(records) == 0, F.lit(0.0)).otherwise(F.col(records) * F.col("bytes_per_record"))
 
 
-def _picture() -> Column:
-    adding = F.coalesce("adding", F.array().cast("array<int>"))
-    placed = F.transform(
-        F.arrays_zip("replicas", "replica_racks", "replica_bytes"),
-        lambda one: F.struct(
-            one["replicas"].alias("broker"),
-            one["replica_racks"].alias("rack"),
-            one["replica_bytes"].alias("bytes"),
-            F.array_contains(adding, one["replicas"]).alias("adding"),
-            F.array_contains("isr", one["replicas"]).alias("in_sync"),
-        ),
-    )
-    return F.struct(
-        "leader",
-        "leader_rack",
-        placed.alias("placed"),
-        "isr_racks",
-        "isr_told_racks",
-        F.col("leader_selector").alias("selector"),
-        "racks",
-        "known_racks",
-        "size_bytes",
-        "size_fresh",
-    )
-
-
 def _is_of_now(name: str) -> Column:
     """Whether it is of the same topic and not old."""
     return F.col(name)["topic_id"].eqNullSafe(F.col("topic_id")) & known_lately(name)
@@ -234,18 +216,20 @@ def _grown() -> Column:
     return F.when(teaches, F.struct(ratio, grew.alias("bytes"), records.alias("records")))
 
 
-def _uncut(grown: Column) -> Column:
-    """Those in which nothing was deleted; ``grown`` is sorted by ratio, what grew without records first.
+def _uncut(name: str) -> Column:
+    """``grown_bytes`` or ``grown_records`` of those intervals in which nothing was deleted; without a ratio 0.
 
-    Sizes and offsets of one look are not of one instant: what one interval has too little, the next has too much. So
-    all of them count together, unless together they fall short of the median, as they do where a segment is missing.
+    ``grown`` is sorted by ratio, what grew without records first. Sizes and offsets of one look are not of one instant:
+    what one interval has too little, the next has too much. So all of them count together, unless together they fall
+    short of the median, as they do where a segment is missing.
     """
-    rated = F.filter(grown, lambda one: one["ratio"].isNotNull())
-    median = F.get(rated, F.floor(F.size(rated) / 2).cast("int"))["ratio"]
-    together = _sum_of(grown, "bytes") / F.nullif(_sum_of(grown, "records"), F.lit(0))
-    uncut = F.filter(rated, lambda one: one["ratio"] >= median * _CUT_SHARE)
-    return F.when(together >= median * _WHOLE_SHARE, grown).otherwise(uncut)
-
-
-def _sum_of(rows: Column, name: str) -> Column:
-    return F.aggregate(rows, F.lit(0).cast("long"), lambda total, one: total + one[name])
+    grown, rated = F.col("grown"), F.coalesce("rated", F.lit(0))
+    median = F.get(grown, (F.size(grown) - rated + F.floor(rated / 2)).cast("int"))["ratio"]
+    together = F.col("grown_bytes") / F.nullif(F.col("grown_records"), F.lit(0))
+    uncut = F.filter(grown, lambda one: one["ratio"] >= median * _CUT_SHARE)
+    of_uncut = F.aggregate(uncut, F.lit(0).cast("long"), lambda total, one: total + one[name.removeprefix("grown_")])
+    return (
+        F.when(rated == 0, F.lit(0).cast("long"))
+        .when(together >= median * _WHOLE_SHARE, F.col(name))
+        .otherwise(of_uncut)
+    )

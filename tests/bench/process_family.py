@@ -21,9 +21,9 @@ class ProcessFamily:
         self._leave_out = leave_out
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._cpu_s: dict[tuple[int, float], float] = {}
+        """Of each process that was seen, by its pid and start: what it took itself, when it was last seen."""
         self.peak_bytes = 0.0
-        self.last_cpu_s = 0.0
-        """The most that was seen: what has ended tells no more."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -34,8 +34,12 @@ class ProcessFamily:
         self._thread.join()
 
     def cpu_s(self) -> float:
-        """CPU seconds so far, of children that have ended as well."""
-        return self.total(lambda one: sum(one.cpu_times()[:4]))
+        """CPU seconds so far, of children that have ended as well, as far as they were seen.
+
+        What parents say of children that have ended is left out: Spark's daemon of Python workers takes it with it.
+        """
+        self.total(self._noted)
+        return sum(list(self._cpu_s.values()))  # the thread may add one meanwhile
 
     def total(self, figure: Callable[[psutil.Process], float]) -> float:
         """The sum of a figure over all that are there."""
@@ -47,10 +51,15 @@ class ProcessFamily:
                     found += 0.0 if one is not head and self._leave_out(one) else figure(one)
         return found
 
+    def _noted(self, process: psutil.Process) -> float:
+        key, own_s = (process.pid, process.create_time()), sum(process.cpu_times()[:2])
+        self._cpu_s[key] = max(own_s, self._cpu_s.get(key, 0.0))
+        return own_s
+
     def _watch(self) -> None:
         while not self._end.wait(_EVERY_S):
             self.peak_bytes = max(self.peak_bytes, self.total(_resident))
-            self.last_cpu_s = max(self.last_cpu_s, self.cpu_s())
+            self.cpu_s()
 
 
 def _resident(process: psutil.Process) -> float:

@@ -191,7 +191,7 @@ def taken(command: list[str]) -> tuple[float, float, float]:
         code = process.wait()
     if code:
         raise SystemExit(f"{command} ended with {code}")
-    return time.monotonic() - began, family.last_cpu_s, family.peak_bytes
+    return time.monotonic() - began, family.cpu_s(), family.peak_bytes
 
 
 if __name__ == "__main__":
