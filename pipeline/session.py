@@ -54,7 +54,7 @@ _DELTA = {
     "spark.databricks.delta.properties.defaults.deletedFileRetentionDuration": "interval 1 day",
     "spark.databricks.delta.properties.defaults.logRetentionDuration": "interval 1 day",
 }
-_JAVA_OPTIONS = "-Xss4m -XX:+UseSerialGC -Dlog4j2.configurationFile={log}"
+_JAVA_OPTIONS = "-Xss4m -XX:+UseSerialGC -XX:TrimNativeHeapInterval=10000 -Dlog4j2.configurationFile={log}"
 _FIRST_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Java's first compiler alone, with room for what it compiles (48 MB by default, which Spark fills).
 
@@ -69,6 +69,8 @@ _TUNED = {
     "spark.log.level": "ERROR",
     # Rows that are held are written one by one; Java's own serializer takes a tenth of a batch for that.
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    # A row of telemetry has kilobytes: by default Python workers would hold 10,000 of them in Arrow, and again as text.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
     # Plans are not looked at here, and to write them out in full takes a fiftieth of all time.
     "spark.sql.ui.explainMode": "simple",
     # Tables are small files here: Spark's 200 and Delta's 50 tasks would each cost more than the data.

@@ -25,6 +25,7 @@ from pipeline.backtest.replay import LONGEST_MS
 from pipeline.backtest.strategies import BacktestStrategy
 from pipeline.backtest.units import WHOLE, BacktestPart, ReplaySettings, ReplayUnits, SliceLooks, unit_id
 from pipeline.bin_packing import placed
+from pipeline.python_workers import map_in_arrow
 from pipeline.schemas.backtest import SLICES, UNITS
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.session import setting, task_slots
@@ -234,7 +235,7 @@ def _results(
         *(_SLICE_ORDER if groups else _EVENT_ORDER)
     )
     units = ReplayUnits(work, settings, to_arrow_schema(UNITS.schema), by_group=groups)
-    return ordered.mapInArrow(units, UNITS.schema)
+    return map_in_arrow(ordered, units, UNITS.schema)
 
 
 def _cut_one(tables: TableStore, events: DataFrame, one: _Todo, request: BacktestRequest) -> None:
@@ -251,7 +252,7 @@ def _cut_one(tables: TableStore, events: DataFrame, one: _Todo, request: Backtes
     )
     by_run = rows.drop("bucket").join(F.broadcast(run_of), "look", how="inner").repartitionById(runs, "bucket")
     cutting = SliceLooks(buckets, {(cluster, stretch_ms): one.content}, to_arrow_schema(SLICES.schema))
-    slices = by_run.sortWithinPartitions(*_EVENT_ORDER).mapInArrow(cutting, SLICES.schema)
+    slices = map_in_arrow(by_run.sortWithinPartitions(*_EVENT_ORDER), cutting, SLICES.schema)
     with _small_batches(spark, "looks"):
         tables.replace_where(SLICES, slices, {"cluster": [cluster], "stretch_ms": [stretch_ms]})
 

@@ -27,6 +27,7 @@ from pipeline.backtest.look import KINDS, EventRow
 from pipeline.bin_packing import placed
 from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, SolveProblems, plan_record
 from pipeline.local_relation import local_relation
+from pipeline.python_workers import map_in_arrow
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.fleet import PLANS, PROBLEMS
 from pipeline.schemas.silver import LOOK_IDS, LOOKS
@@ -132,7 +133,7 @@ def plan_looks(
     by_cluster = placed(events, ["cluster"], {(one.cluster,): 1.0 for _, looks in newest for one in looks}, cores)
     with setting(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "500"}):  # events are up to a megabyte each
         cutting = CutNewest(to_arrow_schema(_PIECES))
-        pieces = by_cluster.sortWithinPartitions("cluster", "look", "n").mapInArrow(cutting, _PIECES)
+        pieces = map_in_arrow(by_cluster.sortWithinPartitions("cluster", "look", "n"), cutting, _PIECES)
         pieces = pieces.persist(StorageLevel.MEMORY_AND_DISK)
         other_pieces = pieces.where(F.col("kind") != 1).collect()
     try:
@@ -147,7 +148,7 @@ def plan_looks(
         # The heaviest of a task first; those of one cluster together, as they share its racks.
         ordered = shared.sortWithinPartitions("cluster", F.desc("weight"), "subject")
         schema = to_arrow_schema(PLANS.schema)
-        plans = ordered.mapInArrow(PlanGroups(run, worlds, schema), PLANS.schema)
+        plans = map_in_arrow(ordered, PlanGroups(run, worlds, schema), PLANS.schema)
         if done:
             plans = plans.unionByName(spark.createDataFrame(done, PLANS.schema))
         tables.append(PLANS, plans, WriterBatch(f"fleet {run}", 0))
@@ -180,7 +181,7 @@ def plan_problems(
     most = tasks or _TASKS_PER_CORE * task_slots(tables.spark)
     shared = placed(problems.select(*PROBLEMS.schema.names), key, weights, most)
     solving = SolveProblems(run, to_arrow_schema(PLANS.schema))
-    plans = shared.sortWithinPartitions(F.desc("size"), *key).mapInArrow(solving, PLANS.schema)
+    plans = map_in_arrow(shared.sortWithinPartitions(F.desc("size"), *key), solving, PLANS.schema)
     tables.append(PLANS, plans, WriterBatch(f"fleet {run}", 0))
     return _planning(tables, run, ())
 

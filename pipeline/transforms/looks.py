@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from pipeline.python_workers import map_in_arrow
 from pipeline.schemas import bronze
 from pipeline.schemas.silver import SILVER
 from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns, day_of
@@ -77,16 +78,16 @@ def look_rows(
     if not large:
         return _small(events)
     of = of_parts(telemetry, large)
-    heads = about_the_cluster(events, of).mapInArrow(_heads, _EVENTS)
+    heads = map_in_arrow(about_the_cluster(events, of), _heads, _EVENTS)
     parts = with_parts(events, heads, of, sum(large.values()) + len(large))
-    rows = parts.mapInArrow(partial(_rows, schema=to_arrow_schema(_PARTS)), _PARTS)
+    rows = map_in_arrow(parts, partial(_rows, schema=to_arrow_schema(_PARTS)), _PARTS)
     others = events.join(F.broadcast(of), ["cluster", "look"], "left_anti")
     return put_together(hold(rows)).select(*WIDE.names).unionByName(_small(others))
 
 
 def _small(events: DataFrame) -> DataFrame:
     ordered = events.repartition("cluster", "look").sortWithinPartitions("cluster", "look", "n")
-    return ordered.mapInArrow(partial(_rows, schema=to_arrow_schema(WIDE)), WIDE)
+    return map_in_arrow(ordered, partial(_rows, schema=to_arrow_schema(WIDE)), WIDE)
 
 
 def silver_table(wide: DataFrame, table: TableSpec) -> DataFrame:

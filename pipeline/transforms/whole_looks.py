@@ -22,6 +22,7 @@ from agent.telemetry.changes import kept_places, moved_data
 from agent.telemetry.events import EventKind, from_pieces
 from agent.telemetry.looks import IncompleteLookError
 from agent.values.typed_json import UnreadableError
+from pipeline.python_workers import map_in_arrow
 from pipeline.schemas.bronze import TELEMETRY
 
 
@@ -74,7 +75,7 @@ def with_kept(rows: DataFrame, full: DataFrame) -> DataFrame:
         rows.where(F.col("base").isNotNull()).select(*fields, "base", F.lit(1).alias("turn"))
     )
     ordered = both.repartition("cluster", "base").sortWithinPartitions("cluster", "base", "turn", "look", "n")
-    return rows.where(F.col("base").isNull()).select(*fields).unionByName(ordered.mapInArrow(_whole, _SCHEMA))
+    return rows.where(F.col("base").isNull()).select(*fields).unionByName(map_in_arrow(ordered, _whole, _SCHEMA))
 
 
 def _whole(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
