@@ -13,9 +13,6 @@ from config.kafka_keys import ALIASES, FOLDED, KEYS
 from config.settings import Settings
 from config.sources import environment_name, whole_mapping
 
-BEGIN = "<!-- settings: written by `rackwise config docs` -->"
-END = "<!-- end of settings -->"
-
 _EXAMPLE_HEAD = """\
 # Settings of rackwise. Every setting is here with its default, commented out; a setting left out keeps its default.
 # Check with: rackwise config check -c THIS_FILE. Values in force and their origin: rackwise config show --origin.
@@ -63,13 +60,6 @@ def settings_table() -> str:
         sentence = entry.sentence.replace("``", "`").replace("|", "\\|")
         lines.append(f"| `{entry.name}` | {default} | {variable} | {sentence} |")
     return "\n".join(lines)
-
-
-def with_settings_table(document: str) -> str:
-    """The document with the table between its two marks replaced by the present one."""
-    head, _, rest = document.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    return f"{head}{BEGIN}\n{settings_table()}\n{END}{tail}"
 
 
 def example_yaml() -> str:

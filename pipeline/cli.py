@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import typer
 
+from config.option_groups import expanded
 from pipeline.commands import backtest, fleet, ingest, refresh, report, sql, status, weights
 
 spark_app = typer.Typer(
@@ -29,4 +30,4 @@ for _command in (
     fleet.fleet,
     weights.weights,
 ):
-    spark_app.command()(_command)
+    spark_app.command()(expanded(_command))

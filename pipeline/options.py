@@ -8,14 +8,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
 from agent.errors import ConfigError, RackwiseError
 from agent.process import load_checked_settings
 from config.foreign_text import harmless, shortened
+from config.option_groups import Assign, Bootstrap, Config, Properties
 from config.secrets import hidden
 
 if TYPE_CHECKING:
@@ -34,18 +35,25 @@ Master = Annotated[
 Conf = Annotated[list[str] | None, typer.Option("--conf", metavar="NAME=VALUE", help="A Spark setting; repeatable.")]
 Root = Annotated[str | None, typer.Option("--tables", metavar="PATH", help="Folder or URI of the tables.")]
 TableFormat = Annotated[str | None, typer.Option("--format", metavar="FORMAT", help="delta or parquet.")]
-Config = Annotated[
-    list[Path] | None,
-    typer.Option("--config", "-c", metavar="FILE", help="YAML file with settings; repeatable, later files win."),
-]
-Properties = Annotated[
-    list[Path] | None,
-    typer.Option("--properties", metavar="FILE", help="Properties file of a Kafka client to import; repeatable."),
-]
-Assign = Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One setting; repeatable.")]
-Bootstrap = Annotated[
-    str | None, typer.Option("--bootstrap-servers", "-b", metavar="HOST:PORT,...", help="Bootstrap brokers.")
-]
+TableOutput = Literal["table", "json"]
+
+
+class SparkOptions(NamedTuple):
+    """Options of every Spark command."""
+
+    master: Master = None
+    conf: Conf = None
+    tables: Root = None
+    format: TableFormat = None
+    config: Config = None
+    assign: Assign = None
+
+
+class KafkaOptions(NamedTuple):
+    """Options of a Spark command that connects to brokers, beside its `SparkOptions`."""
+
+    properties: Properties = None
+    bootstrap: Bootstrap = None
 
 
 class SparkCommand(NamedTuple):
@@ -68,33 +76,23 @@ def answer(text: str) -> None:
 
 
 def settings(
-    *,
-    master: str | None = None,
-    conf: Sequence[str] | None = None,
-    tables: str | None = None,
-    format: str | None = None,  # noqa: A002 the option's name
-    config: Sequence[Path] | None = None,
-    properties: Sequence[Path] | None = None,
-    assign: Sequence[str] | None = None,
-    bootstrap: str | None = None,
-    flags: Mapping[str, object] | None = None,
+    spark: SparkOptions, kafka: KafkaOptions | None = None, flags: Mapping[str, object] = MappingProxyType({})
 ) -> LoadedSettings:
     """The settings in force: files, environment and these options. Raises ConfigError with every mistake.
 
     ``flags`` are more settings by their dotted names.
     """
+    kafka = kafka or KafkaOptions()
+    names = {"spark.master": spark.master, "spark.tables": spark.tables, "spark.format": spark.format}
     given: dict[str, object] = {
         name: value
-        for name, value in (
-            ("spark.master", master),
-            ("spark.tables", tables),
-            ("spark.format", format),
-            ("kafka.bootstrap.servers", bootstrap),
-        )
+        for name, value in (names | {"kafka.bootstrap.servers": kafka.bootstrap}).items()
         if value is not None
     }
-    given |= {f"spark.conf.{name}": value for name, value in map(_pair, conf or ())}
-    return load_checked_settings(config or (), properties or (), assign or (), given | dict(flags or {}), say)
+    given |= {f"spark.conf.{name}": value for name, value in map(_pair, spark.conf or ())}
+    return load_checked_settings(
+        spark.config or (), kafka.properties or (), spark.assign or (), {**given, **flags}, say
+    )
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from agent.record.reader import RestoredMemory, newest_memory, restored_from
 from agent.record.recorder import CycleRecorder, RecordPlan
 from agent.simulate.evaluation import recorded_looks, replay, replay_look
 from agent.telemetry.events import EventKind, TelemetryEvent, from_lines, to_lines
-from agent.telemetry.looks import looks_in, observation_to_events
+from agent.telemetry.looks import looks_in
 from agent.values.clock import ClockReading
 from agent.values.cycle import MOST_LOGGED, Cycle, finding_news, sentence
 from agent.values.finding import FindingSeverity
@@ -25,6 +25,7 @@ from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart
 from agent.values.proposal import Hold, HoldReason, Outcome, Proposal, ProposalKind
 from agent.values.snapshot import Snapshot
+from tests.recorded_looks import observation_to_events
 from tests.synthetic_cluster import next_look, synthetic_cluster
 
 WORLD = synthetic_cluster(20, seed=3)

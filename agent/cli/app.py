@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 from agent.cli.examples import EXAMPLES, SHORT, add_examples
 from agent.cli.output import emit_line
 from agent.errors import GaveUp, reason
+from config.option_groups import expanded
 
 # Commands that installed packages add to ``rackwise``: entry points of group ``rackwise.commands``.
 #
@@ -227,7 +228,7 @@ def _add_own(made: typer.Typer, name: str) -> None:
     if isinstance(found, typer.Typer):
         made.add_typer(found, name=name)
     else:
-        made.command()(found)
+        made.command()(expanded(found))
 
 
 def _version(asked: bool) -> None:

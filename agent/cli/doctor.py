@@ -18,7 +18,6 @@ _INDENT = 10
 PARTS_SHOWN = 20
 
 
-@options.expanded
 def doctor(source: options.SettingsOptions, given: options.LookOptions) -> None:
     """Faults that cause traffic across racks, each with its cost a day and the line to change; and risks."""
     rows, look = session.shown(source, given, "/doctor", _document)

@@ -39,7 +39,6 @@ class _Judged(NamedTuple):
     agent: RunningAgent | None = None
 
 
-@options.expanded
 def explain(
     subject: Annotated[
         str,

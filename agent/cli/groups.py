@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from agent.simulate.evaluation import StageEvaluation
 
 
-@options.expanded
 def groups(
     source: options.SettingsOptions,
     given: options.LookOptions,

@@ -29,7 +29,6 @@ _PUBLISHED = ("id", "kind", "subject", "saves $/day", _AGE, "sentence")
 _IN_CSV = ("id", "kind", "subject", "usd_per_day_saved", "sentence")
 
 
-@options.expanded
 def plan(
     source: options.SettingsOptions,
     output: options.Output = None,

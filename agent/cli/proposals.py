@@ -160,7 +160,6 @@ def history(
     )
 
 
-@options.expanded
 def pause(
     given: ask.AskOptions,
     source: options.SettingsOptions,
@@ -171,7 +170,6 @@ def pause(
     tell("pause", options.settings(source), proposal, given, output)
 
 
-@options.expanded
 def resume(
     given: ask.AskOptions,
     source: options.SettingsOptions,

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from agent.simulate.evaluation import StageEvaluation
 
 
-@options.expanded
 def racks(source: options.SettingsOptions, given: options.LookOptions) -> None:
     """Racks: brokers, replicas, members, traffic across racks, its cost a day, and the effect of losing each rack."""
     rows, look = session.shown(source, given, "/racks", _document)

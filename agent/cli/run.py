@@ -18,7 +18,6 @@ class ModeName(StrEnum):
     EXECUTE = "execute"
 
 
-@options.expanded
 def run(
     source: options.SettingsOptions,
     mode: Annotated[

@@ -25,7 +25,6 @@ _WAITING = "waiting"
 _NO_RACK = "the rack does not exist"
 
 
-@options.expanded
 def simulate(
     source: options.SettingsOptions,
     output: options.Output = None,

@@ -21,7 +21,6 @@ _SEVERITIES = ("critical", "warning", "info")
 _UNKNOWN = "(unknown)"
 
 
-@options.expanded
 def status(source: options.SettingsOptions, given: options.LookOptions) -> None:
     """Summary of the cluster: size, traffic across racks, its cost a day, every finding, and what stops the agent."""
     shown = session.shown(source, given, "/cluster", _document, reported=True)

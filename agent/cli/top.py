@@ -43,7 +43,6 @@ Wait = Callable[[float], bool]
 """Waits until that second of the monotonic clock; True when the person wants to leave."""
 
 
-@options.expanded
 def top(
     source: options.SettingsOptions,
     output: options.Output = None,

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from agent.simulate.evaluation import StageEvaluation
 
 
-@options.expanded
 def topics(
     source: options.SettingsOptions,
     given: options.LookOptions,

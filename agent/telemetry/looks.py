@@ -45,7 +45,7 @@ from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.number_format import counted
 from agent.values.observation import Observation
-from agent.values.typed_json import UnreadableError, from_json, is_time, to_json
+from agent.values.typed_json import UnreadableError, from_json, is_time
 from agent.values.windows import DAY_MINUTES
 from assignors.problem import TopicPartition
 
@@ -119,24 +119,10 @@ class CycleInputs:
     limits: Limits
 
 
-def observation_to_events(
-    observation: Observation,
-    memory: Memory,
-    limits: Limits,
-    *,
-    look: str,
-    findings: Mapping[str, int] | None = None,
-) -> Iterator[TelemetryEvent]:
-    """Every event that rebuilds the look in full, in order; the last has their number."""
-    for n, row in enumerate(observation_rows(observation, memory, limits, findings)):
-        data = to_json(INPUT_SHAPES[row.kind], row.data)
-        yield TelemetryEvent(row.kind, row.subject, observation.cluster_id, look, n, observation.taken_ms, data)
-
-
 def observation_rows(
     observation: Observation, memory: Memory, limits: Limits, findings: Mapping[str, int] | None = None
 ) -> Iterator[LookRow]:
-    """The same events as values.
+    """Every event that rebuilds the look in full, in order; the last has their number.
 
     ``findings``: id -> epoch milliseconds, of this look; they rebuild nothing, and are for `restored_memory`.
     """

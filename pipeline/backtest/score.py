@@ -186,8 +186,8 @@ class StrategyScorer:
             copied_usd=was.copied_usd + copied.usd,
         )
         if isinstance(act, ActEffect):
-            replaced = [old for old in self._open if old.proposal.subject == proposal.subject and _alike(old, act)]
-            for old in replaced:
+            of_kind = (proposal.subject, act.given is None)
+            for old in [one for one in self._open if (one.proposal.subject, one.given is None) == of_kind]:
                 self._close(old, EffectEnd.REPLACED, look.snapshot.taken_ms, look.limits)
             self._open[act] = _Open(look.name, act)
         else:
@@ -233,10 +233,6 @@ class StrategyScorer:
             self._since.setdefault(name, now_ms)
         if closed:
             self.scores = self.scores._replace(balanced_s=(*self.scores.balanced_s, *closed))
-
-
-def _alike(old: ActEffect, new: ActEffect) -> bool:
-    return (old.given is None) == (new.given is None)
 
 
 def _broken(look: HistoryLook, step: StrategyStep, off: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,7 +15,6 @@ from pipeline import options
 from pipeline.options import say
 
 if TYPE_CHECKING:
-    from pipeline.backtest.ranking import RankedStrategy
     from pipeline.jobs.backtest import BacktestSummary
 
 _STRATEGIES = "as-recorded,no-action,execute,eager-triggers,patient"
@@ -24,12 +22,8 @@ _HOUR_MS = 3_600_000
 _MOST_BYTES = 1_048_576
 
 
-class _Output(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-
-
 def backtest(
+    spark: options.SparkOptions,
     strategies: Annotated[
         str, typer.Option(metavar="NAME,...", help="Names, comma-separated; --list shows them.", show_default=True)
     ] = _STRATEGIES,
@@ -38,9 +32,8 @@ def backtest(
     ] = None,
     to: Annotated[str | None, typer.Option("--to", metavar="TIME", help="End of the period (exclusive).")] = None,
     by: Annotated[
-        str,
+        Literal["looks", "groups"],
         typer.Option(
-            metavar="looks|groups",
             help="looks: exactly as the agent; groups: each group by itself, for large clusters and long periods.",
         ),
     ] = "looks",
@@ -61,14 +54,10 @@ def backtest(
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Folder for ranking.md, ranking.json and ranking.svg.")
     ] = None,
-    output: Annotated[_Output, typer.Option("--output", "-o", help="Output format of the ranking.")] = _Output.TABLE,
+    output: Annotated[
+        options.TableOutput, typer.Option("--output", "-o", help="Output format of the ranking.")
+    ] = "table",
     listing: Annotated[bool, typer.Option("--list", help="List the strategies and exit.")] = False,
-    master: options.Master = None,
-    conf: options.Conf = None,
-    tables: options.Root = None,
-    format: options.TableFormat = None,
-    config: options.Config = None,
-    assign: options.Assign = None,
 ) -> None:
     """Live through recorded history under other settings: a ranked table of what each would have come to."""
     from pipeline.backtest.strategies import BUILT_IN, chosen
@@ -77,8 +66,8 @@ def backtest(
         options.answer("\n".join(f"{one.name}: {one.about}" for one in BUILT_IN))
         return
     wanted = chosen(strategies, changes=change or (), described=_text(described), source=str(described))
-    from_ms, to_ms, fidelity = _moment(from_), _moment(to), _by(by)
-    loaded = options.settings(master=master, conf=conf, tables=tables, format=format, config=config, assign=assign)
+    from_ms, to_ms = _moment(from_), _moment(to)
+    loaded = options.settings(spark)
     with options.job("backtest", loaded) as job:
         from pipeline.jobs.backtest import BacktestRequest, run_backtest
 
@@ -88,7 +77,7 @@ def backtest(
                 strategies=wanted,
                 from_ms=from_ms,
                 to_ms=to_ms,
-                by=fidelity,
+                by=by,
                 groups=groups,
                 cluster=cluster,
                 stretch_ms=round(stretch_hours * _HOUR_MS),
@@ -99,7 +88,7 @@ def backtest(
     _tell(done, {one.name: one.about for one in wanted}, out, output)
 
 
-def _tell(done: BacktestSummary, about: dict[str, str], out: Path | None, output: _Output) -> None:
+def _tell(done: BacktestSummary, about: dict[str, str], out: Path | None, output: options.TableOutput) -> None:
     from pipeline.backtest.plot import draw
     from pipeline.backtest.ranking import markdown, ranked
 
@@ -108,26 +97,14 @@ def _tell(done: BacktestSummary, about: dict[str, str], out: Path | None, output
     say(f"{done.shared:.1%} of the group snapshots were unchanged since the look before and were not computed again")
     rows = ranked(done.rows)
     text = markdown(rows, about)
-    document = json_text([_plain(row) for row in rows], 2)
-    options.answer(document if output is _Output.JSON else text)
+    document = json_text([{**row._asdict(), "scores": row.scores._asdict()} for row in rows], 2)
+    options.answer(document if output == "json" else text)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         (out / "ranking.md").write_text(text)
         (out / "ranking.json").write_text(document + "\n")
         draw(rows, out / "ranking.svg")
         say(f"wrote ranking.md, ranking.json and ranking.svg to {out}")
-
-
-def _plain(row: RankedStrategy) -> dict[str, object]:
-    return {**row._asdict(), "scores": row.scores._asdict()}
-
-
-def _by(word: str) -> Literal["looks", "groups"]:
-    if word == "looks":
-        return "looks"
-    if word == "groups":
-        return "groups"
-    raise BadInput(f"--by {word!r} is neither looks nor groups")
 
 
 def _moment(text: str | None) -> int | None:

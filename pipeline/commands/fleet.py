@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 
 def fleet(
+    spark: options.SparkOptions,
+    kafka: options.KafkaOptions,
     problems: Annotated[bool, typer.Option("--problems", help="Solve fleet.problems; no looks are read.")] = False,
     cluster: Annotated[str | None, typer.Option(metavar="ID", help="Cluster id; all clusters when not given.")] = None,
     also: Annotated[
@@ -40,24 +42,13 @@ def fleet(
             help="Publish to the topic of that cluster, with the settings in that file; repeatable.",
         ),
     ] = None,
-    master: options.Master = None,
-    conf: options.Conf = None,
-    tables: options.Root = None,
-    format: options.TableFormat = None,
-    bootstrap: options.Bootstrap = None,
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
 ) -> None:
     """Plan every group of every cluster exactly, from the newest whole looks; nothing is written but a table."""
     if problems and also:
         raise BadInput("--also names looks to plan from", why="--problems reads none", todo="Leave one of them out.")
     targets = dict(map(_target, publish_to or ()))
-    loaded = options.settings(
-        master=master, conf=conf, tables=tables, format=format,
-        config=config, properties=properties, assign=assign, bootstrap=bootstrap,
-    )  # fmt: skip
-    elsewhere = {name: options.settings(config=[path]).settings for name, path in targets.items()}
+    loaded = options.settings(spark, kafka)
+    elsewhere = {name: options.settings(options.SparkOptions(config=[path])).settings for name, path in targets.items()}
     with options.job("fleet", loaded, also=also or ()) as job:
         from pipeline.jobs.fleet import plan_looks, plan_problems, run_id
         from pipeline.tables import TableStore

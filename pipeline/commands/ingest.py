@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 def ingest(
+    spark: options.SparkOptions,
+    kafka: options.KafkaOptions,
     once: Annotated[bool, typer.Option("--once", help="Read what the topics hold now, then exit.")] = False,
     bronze_only: Annotated[
         bool, typer.Option("--bronze-only", help="Write bronze only; silver and gold are left to refresh.")
@@ -45,14 +47,6 @@ def ingest(
             "to quarantine.",
         ),
     ] = False,
-    master: options.Master = None,
-    conf: options.Conf = None,
-    tables: options.Root = None,
-    format: options.TableFormat = None,
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
-    bootstrap: options.Bootstrap = None,
 ) -> None:
     """Read telemetry, proposals and the journal into tables, each record exactly once, and keep silver and gold up.
 
@@ -61,10 +55,7 @@ def ingest(
     """
     if weights and bronze_only:
         raise BadInput("--weights needs gold", why="--bronze-only computes none", todo="Leave one of them out.")
-    loaded = options.settings(
-        master=master, conf=conf, tables=tables, format=format,
-        config=config, properties=properties, assign=assign, bootstrap=bootstrap,
-    )  # fmt: skip
+    loaded = options.settings(spark, kafka)
     from config.logging import set_up_logging
     from pipeline.stream.progress import IngestProgress
 

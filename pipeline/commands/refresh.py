@@ -13,24 +13,19 @@ from pipeline.session import short_job
 
 
 def refresh(
+    spark: options.SparkOptions,
     day: Annotated[
         list[str] | None,
         typer.Option(
             "--day", metavar="YYYY-MM-DD", help="UTC day whose looks are read again; repeatable; default: all days."
         ),
     ] = None,
-    master: options.Master = None,
-    conf: options.Conf = None,
-    root: options.Root = None,
-    table_format: options.TableFormat = None,
-    config: options.Config = None,
-    assign: options.Assign = None,
 ) -> None:
     """Work out silver and gold again from bronze.
 
     Ingest does so for what comes in; this is for after a change of prices or owners, or of rackwise itself.
     """
-    loaded = options.settings(master=master, conf=conf, tables=root, format=table_format, config=config, assign=assign)
+    loaded = options.settings(spark)
     owners = owner_rules(loaded.settings.spark.owners)
     with options.job("refresh", loaded, short_job(loaded.settings.spark.master)) as job:
         from pipeline.jobs.owners import write_owners

@@ -20,6 +20,7 @@ _EXPORTS = ("focus", "focus-parquet")
 
 
 def report(
+    spark: options.SparkOptions,
     out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Folder for the report; created if missing.")],
     begin: Annotated[
         str | None,
@@ -49,12 +50,6 @@ def report(
             "--bill", metavar="FILE", help="CSV of a cloud's bill for data transfer, to compare the ledger with."
         ),
     ] = None,
-    master: options.Master = None,
-    conf: options.Conf = None,
-    root: options.Root = None,
-    table_format: options.TableFormat = None,
-    config: options.Config = None,
-    assign: options.Assign = None,
 ) -> None:
     """Write a report that begins with what to do first.
 
@@ -62,7 +57,7 @@ def report(
     changed, and how well was predicted. focus and focus-parquet write the ledger in the columns of FOCUS 1.2.
     """
     formats = _formats(output)
-    loaded = options.settings(master=master, conf=conf, tables=root, format=table_format, config=config, assign=assign)
+    loaded = options.settings(spark)
     owners = owner_rules(loaded.settings.spark.owners)
     billed = tuple(bill_by_day(str(bill)).items()) if bill else ()
     with options.job("report", loaded, short_job(loaded.settings.spark.master)) as job:

@@ -13,6 +13,7 @@ from pipeline.session import short_job
 
 
 def sql(
+    spark: options.SparkOptions,
     schema: Annotated[
         str,
         typer.Option("--schema", metavar="NAME", help="Schema for the tables and views, or catalog.schema."),
@@ -20,12 +21,6 @@ def sql(
     dialect: Annotated[
         Literal["spark", "trino"], typer.Option("--dialect", help="The engine that will run it.")
     ] = "spark",
-    master: options.Master = None,
-    conf: options.Conf = None,
-    root: options.Root = None,
-    table_format: options.TableFormat = None,
-    config: options.Config = None,
-    assign: options.Assign = None,
 ) -> None:
     """Print the SQL that registers the gold tables where they lie, with views of the ten usual questions.
 
@@ -40,7 +35,7 @@ def sql(
             why="letters, digits and underscores are expected, with a catalog before a dot",
             todo="Write for example --schema rackwise or --schema main.rackwise.",
         )
-    loaded = options.settings(master=master, conf=conf, tables=root, format=table_format, config=config, assign=assign)
+    loaded = options.settings(spark)
     if loaded.settings.spark.format != "delta":
         raise BadInput(
             f"tables as {loaded.settings.spark.format} cannot be registered",

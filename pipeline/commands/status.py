@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,26 +20,16 @@ if TYPE_CHECKING:
 STALLED = 1
 
 
-class _Output(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-
-
 def status(
-    output: Annotated[_Output, typer.Option("--output", "-o", help="Output format.")] = _Output.TABLE,
-    master: options.Master = None,
-    conf: options.Conf = None,
-    root: options.Root = None,
-    table_format: options.TableFormat = None,
-    config: options.Config = None,
-    assign: options.Assign = None,
+    spark: options.SparkOptions,
+    output: Annotated[options.TableOutput, typer.Option("--output", "-o", help="Output format.")] = "table",
 ) -> None:
     """Say of each stream of ingest when its last batch was written, what it covers, and how far behind it is.
 
     Tables and checkpoints are read, and nothing else: ingest need not run. Exit codes: 0 no stream is stalled, 1 a
     stream is stalled (spark.stalled_after), 2 nothing was ingested there.
     """
-    loaded = options.settings(master=master, conf=conf, tables=root, format=table_format, config=config, assign=assign)
+    loaded = options.settings(spark)
     with options.job("status", loaded, short_job(loaded.settings.spark.master)) as job:
         from pipeline.stream.status import sentence, statuses
 
@@ -54,7 +43,7 @@ def status(
                 why="nothing was ingested there, or spark.checkpoints is another folder",
                 todo="Name the root that rackwise spark ingest fills: --tables, and spark.checkpoints if it is set.",
             )
-    if output is _Output.JSON:
+    if output == "json":
         options.answer(document(found))
     else:
         for one in found:

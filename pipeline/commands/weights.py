@@ -12,6 +12,8 @@ from pipeline.session import short_job
 
 
 def weights(
+    spark: options.SparkOptions,
+    kafka: options.KafkaOptions,
     window: Annotated[
         str | None,
         typer.Option(
@@ -24,24 +26,13 @@ def weights(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the records that would be written, and write none.")
     ] = False,
-    master: options.Master = None,
-    conf: options.Conf = None,
-    root: options.Root = None,
-    table_format: options.TableFormat = None,
-    bootstrap: options.Bootstrap = None,
-    config: options.Config = None,
-    properties: options.Properties = None,
-    assign: options.Assign = None,
 ) -> None:
     """Write to the weights topic what has changed since, and delete what is gone.
 
     The agent that is connected to the same brokers plans by it from its next look on.
     """
     flags = {} if window is None else {"weights.window": window}
-    loaded = options.settings(
-        master=master, conf=conf, tables=root, format=table_format, bootstrap=bootstrap,
-        config=config, properties=properties, assign=assign, flags=flags,
-    )  # fmt: skip
+    loaded = options.settings(spark, kafka, flags)
     with options.job("weights", loaded, short_job(loaded.settings.spark.master)) as job:
         from pipeline.jobs.weights import publish_weights
 

@@ -13,14 +13,7 @@ from pipeline.local_relation import local_relation
 from pipeline.schemas import bronze, gold, silver
 from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns
 from pipeline.tables import Where
-from pipeline.transforms.drift import (
-    OF_TOPIC,
-    changes_of_racks,
-    is_settled,
-    last_seen,
-    topics_that_may_drift,
-    with_ends,
-)
+from pipeline.transforms.drift import OF_TOPIC, changes_of_racks, drifting_topics, with_ends
 from pipeline.transforms.rebalances import rebalances, triggers_of
 from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS, LONGEST_MS
 from pipeline.transforms.warmups import restore_rates, warmups
@@ -33,7 +26,7 @@ LONGEST_OPEN_MS = 2 * DAY_MS
 LONGEST_DOWN_MS = 14 * DAY_MS
 """An agent that looks again after longer than this begins anew."""
 MOST_TOPICS = 1_000
-"""More topics that changed or were moved than this are not named one by one."""
+"""More topics than this are not named one by one."""
 _BEGAN = columns(column("cluster", STRING, "Cluster id."), column("began_ms", LONG, "When it began."))
 
 
@@ -73,25 +66,38 @@ def drift_write(work: RefreshWork) -> TableWrite:
     """What to write to gold.rack_drift."""
     before = _before(work, CONTEXT_MS)
     looks, partitions = (_with(work, table, CONTEXT_MS, before) for table in (silver.LOOKS, silver.PARTITIONS))
-    partitions, brokers = _before_moves(work, partitions), _with(work, silver.BROKERS, BACK_MS, before)
-    last = last_seen(partitions, brokers)
+    brokers = _with(work, silver.BROKERS, BACK_MS, before)
     lasting = _open(work, gold.RACK_DRIFT, F.col("ended_ms").isNull())
-    drifting = _of_drifting_topics(partitions, looks, lasting)
+    drifting = _drifting(work, partitions, looks, lasting)
     began = work.of_hours(changes_of_racks(drifting, brokers, looks))
     if lasting.keys:
         began = began.unionByName(lasting.rows.select(*began.columns))
-    rows = with_ends(began, drifting, brokers, last)
+    rows = with_ends(began, drifting, brokers, partitions)
     return TableWrite(gold.RACK_DRIFT, rows, (*work.where_hours(), *lasting.where))
 
 
-def _of_drifting_topics(partitions: DataFrame, looks: DataFrame, lasting: _Open) -> DataFrame:
-    """The partitions of topics whose racks change, or are others for a while already; of all if those are many."""
-    named = topics_that_may_drift(partitions, looks).select("topic")
+def _drifting(work: RefreshWork, partitions: DataFrame, looks: DataFrame, lasting: _Open) -> DataFrame:
+    """The partitions of topics whose racks change or have changed for a while.
+
+    Those of topics that were moved also as they were before: a move may take days.
+    """
+    topics = work.hold(drifting_topics(partitions, looks))
+    named, moved = topics.select("topic"), topics.where("moved").select("topic")
     if lasting.keys:
         of_topics = lasting.rows.where(F.col("subject").startswith(OF_TOPIC))
         named = named.unionByName(of_topics.select(F.expr(f"substring(subject, {len(OF_TOPIC) + 1})").alias("topic")))
-    topics = [row["topic"] for row in named.distinct().limit(MOST_TOPICS + 1).collect()]
-    return partitions.where(F.col("topic").isin(sorted(topics))) if len(topics) <= MOST_TOPICS else partitions
+    rows = _of_topics(partitions, named)
+    if work.hours is None or moved.isEmpty():
+        return rows
+    first, _ = work.hours_span()
+    earlier = between(work.tables.read(silver.PARTITIONS), first - LONGEST_OPEN_MS, first - CONTEXT_MS - 1)
+    return rows.unionByName(_of_topics(earlier.where(F.col("cluster").isin(work.clusters())), moved))
+
+
+def _of_topics(partitions: DataFrame, topics: DataFrame) -> DataFrame:
+    """The partitions of these topics; of all where these are many."""
+    names = [row["topic"] for row in topics.distinct().limit(MOST_TOPICS + 1).collect()]
+    return partitions.where(F.col("topic").isin(sorted(names))) if len(names) <= MOST_TOPICS else partitions
 
 
 def _before(work: RefreshWork, back_ms: int) -> list[_Look]:
@@ -117,25 +123,6 @@ def _with(work: RefreshWork, table: TableSpec, back_ms: int, before: Sequence[_L
         of_look = (F.col("day") == look.day) & (F.col("cluster") == look.cluster) & (F.col("look") == look.look)
         rows = rows.unionByName(work.tables.read(table).where(of_look))
     return rows
-
-
-def _before_moves(work: RefreshWork, partitions: DataFrame) -> DataFrame:
-    """The partitions, and those of topics that were moved as they were before: a move may take days."""
-    if work.hours is None or partitions.where(~is_settled()).isEmpty():
-        return partitions
-    by_partition = partitions.groupBy("cluster", "topic", "partition").agg(
-        F.min_by(is_settled(), "taken_ms").alias("at_first"), F.max(is_settled()).alias("by_now")
-    )
-    ended = by_partition.where("by_now and not at_first").select("topic").distinct()
-    moved = [row["topic"] for row in ended.limit(MOST_TOPICS + 1).collect()]
-    if not moved:
-        return partitions
-    first, _ = work.hours_span()
-    earlier = between(work.tables.read(silver.PARTITIONS), first - LONGEST_OPEN_MS, first - CONTEXT_MS - 1)
-    earlier = earlier.where(F.col("cluster").isin(work.clusters()))
-    if len(moved) <= MOST_TOPICS:
-        earlier = earlier.where(F.col("topic").isin(sorted(moved)))
-    return partitions.unionByName(earlier)
 
 
 def _warmups(work: RefreshWork) -> list[TableWrite]:

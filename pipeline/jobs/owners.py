@@ -12,7 +12,10 @@ _Row = tuple[int, str, str, str, str, str | None]
 
 def write_owners(tables: TableStore, rules: tuple[OwnerRule, ...]) -> bool:
     """The rules in place of those of the table; False where they are the same. Without a rule nothing changes."""
-    rows = [(rank, *_written(rule)) for rank, rule in enumerate(rules, 1)]
+    rows = [
+        (rank, one.kind, one.pattern, f"^(?s:{regex_of(one.pattern)})$", one.team, one.cost_centre)
+        for rank, one in enumerate(rules, 1)
+    ]
     if not rules or rows == _rows(tables):
         return False
     tables.replace_where(OWNERS, local_relation(tables.spark, rows, OWNERS.schema))
@@ -22,10 +25,6 @@ def write_owners(tables: TableStore, rules: tuple[OwnerRule, ...]) -> bool:
 def owners_in_force(tables: TableStore, rules: tuple[OwnerRule, ...]) -> tuple[OwnerRule, ...]:
     """These rules; without any, those of the table."""
     return rules or tuple(OwnerRule(kind, pattern, team, centre) for _, kind, pattern, _, team, centre in _rows(tables))
-
-
-def _written(rule: OwnerRule) -> tuple[str, str, str, str, str | None]:
-    return rule.kind, rule.pattern, f"^(?s:{regex_of(rule.pattern)})$", rule.team, rule.cost_centre
 
 
 def _rows(tables: TableStore) -> list[_Row]:

@@ -89,7 +89,8 @@ class RemedyBook:
 
     def of(self, cost: TopicCost) -> CostRemedy:
         """The remedy of one cost."""
-        subjects = (f"group/{cost.group}", f"topic/{cost.topic}", "") if cost.path == CONSUME else _topic(cost)
+        topic = f"topic/{cost.topic}"
+        subjects = (f"group/{cost.group}", topic, "") if cost.path == CONSUME else (topic,)
         known = _ENDS.get(cost.path, ())
         able = [
             (rank, proposal)
@@ -120,10 +121,6 @@ class RemedyBook:
         said = next((ends_by(reason) for row in found if (reason := _reason(row)) is not None), "")
         explained = f"rackwise explain {shlex.quote(harmless(subject))}"
         return CostRemedy(cost.cluster, said or _SEE.get(cost.path, _SEE[""]), explained, None, tuple(found))
-
-
-def _topic(cost: TopicCost) -> tuple[str, ...]:
-    return (f"topic/{cost.topic}",)
 
 
 def _rank(proposal: OpenProposal, known: Iterable[ProposalReason]) -> int | None:

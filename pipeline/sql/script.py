@@ -88,12 +88,6 @@ def script(locations: dict[str, str], schema: str, dialect: DialectName = "spark
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
-def statements(text: str) -> list[str]:
-    """The statements of a script, without its comments: for what takes one at a time."""
-    lines = (line for line in text.splitlines() if not line.startswith("--"))
-    return [one.strip().removesuffix(";") for one in "\n".join(lines).split(";\n") if one.strip()]
-
-
 def is_schema_name(name: str) -> bool:
     """Whether it is a plain name of a schema, with or without a catalog."""
     return _NAME.fullmatch(name) is not None

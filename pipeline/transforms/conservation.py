@@ -84,7 +84,7 @@ def conservation(inputs: ConservationInput) -> DataFrame:
     replicated = counted.where(F.col("path") == "produce").withColumns(
         {"path": F.lit("replicate"), "bytes": F.col("bytes") * copies_of_it, "changed": copies_of_it.isNull()}
     )
-    sides = (counted, replicated, *_on_both_sides(inputs.routes), *_booked(inputs.ledger, inputs.copied))
+    sides = (counted, replicated, _on_both_sides(inputs.routes), *_booked(inputs.ledger, inputs.copied))
     names = (*_KEY, "side", "bytes", *_FLAGS)
     every = reduce(
         lambda one, more: one.unionByName(more, allowMissingColumns=True), [_named(rows, names) for rows in sides]
@@ -155,15 +155,12 @@ def _counted(rows: DataFrame, **told: Column) -> DataFrame:
     )
 
 
-def _on_both_sides(routes: DataFrame) -> list[DataFrame]:
+def _on_both_sides(routes: DataFrame) -> DataFrame:
     """What is assumed to be read, where nothing is committed."""
     by_commits = F.coalesce(F.col("by_commits") / F.nullif(F.col("records"), F.lit(0.0)), F.lit(0.0))
     rest = routes.where(by_commits < 1.0)
-    return [
-        rest.withColumns(
-            {"path": F.lit("consume"), "side": F.lit("counted"), "bytes": F.col("bytes") * (1.0 - by_commits)}
-        )
-    ]
+    assumed = F.col("bytes") * (1.0 - by_commits)
+    return rest.withColumns({"path": F.lit("consume"), "side": F.lit("counted"), "bytes": assumed})
 
 
 def _booked(ledger: DataFrame, copied: DataFrame) -> list[DataFrame]:

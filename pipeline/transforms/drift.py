@@ -14,7 +14,6 @@ from pipeline.transforms.pictures import has_unknown
 from pipeline.transforms.spans import day_of, hour_of
 
 OF_TOPIC = "topic/"
-"""A subject that begins so is a topic."""
 _STATE = ("cluster", "subject", "partition")
 
 
@@ -28,39 +27,39 @@ def changes_of_racks(partitions: DataFrame, brokers: DataFrame, looks: DataFrame
     )
 
 
-def topics_that_may_drift(partitions: DataFrame, looks: DataFrame) -> DataFrame:
-    """Topics (cluster, topic) of these silver rows of which `changes_of_racks` may have a row: all others have none.
+def drifting_topics(partitions: DataFrame, looks: DataFrame) -> DataFrame:
+    """Topics of which `changes_of_racks` may have a row (all others have none): cluster, topic, moved.
 
-    One pass without an order: hardly any topic changes, and to line up all of them takes ten times as long.
+    ``moved``: whether a move that ran at the first look has ended. One pass without an order: hardly any topic changes,
+    and to line up all of them takes ten times as long.
     """
     first = looks.where("complete").groupBy("cluster").agg(F.min("taken_ms").alias("first_ms"))
     state = F.xxhash64("topic_id", F.sort_array("replicas"), F.sort_array("replica_racks"))
     shared = F.size(F.array_distinct("replica_racks")) < F.size("replica_racks")
     by_partition = (
-        partitions.where(is_settled())
+        partitions.withColumn("settled", is_settled())
+        .withColumn("state", F.when(F.col("settled"), state))
         .groupBy("cluster", "topic", "partition")
         .agg(
-            (F.min(state) != F.max(state)).alias("changed"),
-            F.max(shared).alias("shared"),
-            F.min("taken_ms").alias("since_ms"),
+            (F.min("state") != F.max("state")).alias("changed"),
+            F.max(F.col("settled") & shared).alias("shared"),
+            F.min(F.when(F.col("settled"), F.col("taken_ms"))).alias("since_ms"),
+            (F.max("settled") & ~F.min_by("settled", "taken_ms")).alias("moved"),
         )
         .join(F.broadcast(first), on="cluster", how="inner")
     )
     is_new = F.col("shared") & (F.col("since_ms") > F.col("first_ms"))
-    return by_partition.where(F.col("changed") | is_new).select("cluster", "topic").distinct()
+    drifting = by_partition.where(F.col("changed") | is_new | F.col("moved"))
+    return drifting.groupBy("cluster", "topic").agg(F.max("moved").alias("moved"))
 
 
-def last_seen(partitions: DataFrame, brokers: DataFrame) -> DataFrame:
-    """When racks were last seen (cluster, last_ms), by these silver rows."""
-    return racks_of(partitions, brokers).groupBy("cluster").agg(F.max("taken_ms").alias("last_ms"))
-
-
-def with_ends(drift: DataFrame, partitions: DataFrame, brokers: DataFrame, last: DataFrame) -> DataFrame:
+def with_ends(drift: DataFrame, partitions: DataFrame, brokers: DataFrame, every: DataFrame) -> DataFrame:
     """Rows of gold.rack_drift with their ends, as far as these silver rows show them, and their duration.
 
-    ``last`` is of `last_seen`: what no change is known of lasts at least until then.
+    ``every``: the partitions of all topics, for how long something lasts whose end is not seen.
     """
     states = racks_of(partitions, brokers)
+    last = racks_of(every, brokers).groupBy("cluster").agg(F.max("taken_ms").alias("last_ms"))
     later = (
         drift.select(*_STATE, "began_ms", "after")
         .alias("row")

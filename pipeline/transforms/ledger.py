@@ -27,16 +27,7 @@ from pyspark.sql import functions as F
 from pipeline.exact_sums import all_or_null
 from pipeline.schemas.gold import LEDGER
 from pipeline.transforms.mergeable_aggregate import MergeableAggregate
-from pipeline.transforms.pictures import (
-    at_broker,
-    bytes_of,
-    followers,
-    has_unknown,
-    placement,
-    rack_of,
-    racks_beyond_the_leaders,
-    settled_brokers,
-)
+from pipeline.transforms.pictures import at_broker, followers, has_unknown, placement, racks_beyond, settled_brokers
 from pipeline.transforms.prices import priced
 from pipeline.transforms.routes import FOLLOWER_UNKNOWN, LEADER_UNKNOWN, PRODUCER_UNKNOWN, zone
 from pipeline.transforms.spans import day_of, of_gap, part_of, share_of, spanned
@@ -165,7 +156,7 @@ def _produced(placed: DataFrame, producers: DataFrame) -> DataFrame:
 def _replicated(placed: DataFrame) -> DataFrame:
     """What each follower fetches. Of the copies that cross, as many are needed as racks beyond the leader's."""
     held = F.col("held")
-    beyond = racks_beyond_the_leaders(held)
+    beyond = racks_beyond(held)
     wanted = _other_racks_wanted(held)
     needed = (
         F.when(wanted.isNull(), None)
@@ -176,7 +167,7 @@ def _replicated(placed: DataFrame) -> DataFrame:
         .when(wanted >= F.size(beyond), F.lit(1.0))
     )
     split = placed.withColumns({"needed": needed, "follower": F.explode(followers(held))}).withColumns(
-        {"target_rack": rack_of(held, F.col("follower")), "source_rack": held["leader_rack"]}
+        {"target_rack": at_broker(held, "broker_racks", F.col("follower")), "source_rack": held["leader_rack"]}
     )
     why = F.when(F.col("source_rack").isNull(), LEADER_UNKNOWN).when(F.col("target_rack").isNull(), FOLLOWER_UNKNOWN)
     local = F.col("source_rack") == F.col("target_rack")
@@ -268,9 +259,9 @@ def losses(changes: DataFrame) -> DataFrame:
     candidates = F.array_except(
         F.array_intersect(followers(now), settled_brokers(was)), F.array_intersect(now["isr"], was["isr"])
     )
-    at_was = F.when(was["size_fresh"], bytes_of(was, broker))
-    held = F.coalesce(at_was, at_broker(F.col("filled_before.bytes"), F.col("filled_before.brokers"), broker))
-    left = bytes_of(now, broker)
+    at_was = F.when(was["size_fresh"], at_broker(was, "broker_bytes", broker))
+    held = F.coalesce(at_was, at_broker(F.col("filled_before"), "bytes", broker))
+    left = at_broker(now, "broker_bytes", broker)
     less = F.when(held.isNotNull(), left * 2 < held).otherwise(left * 10 < was["size_bytes"])
     return (
         changes.where(was.isNotNull() & now["size_fresh"])
@@ -294,7 +285,7 @@ def _copied_from(source_rack: Column) -> tuple[str | Column, ...]:
         "partition",
         "broker",
         source_rack.alias("source_rack"),
-        rack_of(F.col("now"), F.col("broker")).alias("target_rack"),
+        at_broker(F.col("now"), "broker_racks", F.col("broker")).alias("target_rack"),
     )
 
 
@@ -302,7 +293,7 @@ def _held(seen: Column, broker: Column) -> Column:
     """What a replica holds; one that is being added, without a described log dir, holds nothing yet."""
     nothing = F.lit(0).cast("long")
     adding = F.array_contains(seen["adding"], broker)
-    return F.when(adding, F.coalesce(bytes_of(seen, broker), nothing)).otherwise(seen["size_bytes"])
+    return F.when(adding, F.coalesce(at_broker(seen, "broker_bytes", broker), nothing)).otherwise(seen["size_bytes"])
 
 
 def _held_before(was: Column, broker: Column) -> Column:

@@ -39,19 +39,9 @@ def placement(seen: Column) -> Column:
     return F.when(seen.isNotNull(), F.struct(*(seen[name].alias(name) for name in names)))
 
 
-def rack_of(seen: Column, broker: Column) -> Column:
-    """The rack of one of the replicas."""
-    return at_broker(seen["broker_racks"], seen["brokers"], broker)
-
-
-def bytes_of(seen: Column, broker: Column) -> Column:
-    """The size of one of the replicas."""
-    return at_broker(seen["broker_bytes"], seen["brokers"], broker)
-
-
-def at_broker(values: Column, brokers: Column, broker: Column) -> Column:
-    """The value at the broker's place; null where it is none of them."""
-    return F.get(values, (F.array_position(brokers, broker) - 1).cast("int"))
+def at_broker(seen: Column, name: str, broker: Column) -> Column:
+    """What ``name``, an array in the order of ``brokers``, has of that broker; null where it is none of them."""
+    return F.get(seen[name], (F.array_position(seen["brokers"], broker) - 1).cast("int"))
 
 
 def settled_brokers(seen: Column) -> Column:
@@ -64,10 +54,10 @@ def followers(seen: Column) -> Column:
     return F.array_except(settled_brokers(seen), F.array(seen["leader"]))
 
 
-def racks_beyond_the_leaders(seen: Column) -> Column:
+def racks_beyond(seen: Column) -> Column:
     """The rack of each follower that is not in the leader's rack, null where it is unknown."""
     settled = F.when(F.size(seen["adding"]) == 0, seen["broker_racks"]).otherwise(
-        F.transform(settled_brokers(seen), lambda broker: rack_of(seen, broker))
+        F.transform(settled_brokers(seen), lambda broker: at_broker(seen, "broker_racks", broker))
     )
     return F.array_remove(settled, seen["leader_rack"])
 

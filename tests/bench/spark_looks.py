@@ -21,7 +21,6 @@ import psutil
 
 from agent.loop import CycleStages
 from agent.telemetry.events import to_lines
-from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation
@@ -31,6 +30,7 @@ from pipeline.transforms.large_looks import data_bytes, parts_of
 from pipeline.transforms.looks import look_rows
 from tests.pipeline.look_events import telemetry_of_file
 from tests.pipeline.standalone import HEAD, StandaloneCluster
+from tests.recorded_looks import observation_to_events
 from tests.synthetic_cluster import next_look, synthetic_cluster
 
 GROUPS = (1_000, 10_000)

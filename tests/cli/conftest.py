@@ -13,11 +13,11 @@ import pytest
 
 from agent.cli import command_exit
 from agent.telemetry.events import to_lines
-from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from tests.builders import Answers
 from tests.command import Done
+from tests.recorded_looks import observation_to_events
 
 Run = Callable[..., Done]
 Record = Callable[..., Path]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from agent.telemetry.events import to_lines
-from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
 from tests.builders import Answers, Run, an_observation
 from tests.cli.conftest import Record
 from tests.cli.conftest import Run as Command
+from tests.recorded_looks import observation_to_events
 
 
 def crowded() -> Answers:

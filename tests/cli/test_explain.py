@@ -15,7 +15,6 @@ from agent.errors import JournalUnavailable
 from agent.loop import CycleStages, run_cycle
 from agent.telemetry.derived import derived_events
 from agent.telemetry.events import EventKind, TelemetryEvent, to_lines
-from agent.telemetry.looks import observation_to_events
 from agent.values.cycle import AgentIdentity
 from agent.values.finding import SubjectId
 from agent.values.journal import JournalState
@@ -27,6 +26,7 @@ from agent.values.reassignment import PlanState
 from tests.builders import Answers, an_observation, reader
 from tests.cli.conftest import Record, Run
 from tests.cli.execute.file_agent import MOVE, options, plan, write_journal
+from tests.recorded_looks import observation_to_events
 
 QUICK = ("--set", "weights.enabled=false")
 """No topic of weights is waited for where there is no broker."""

@@ -23,7 +23,6 @@ from agent.cli.table_layout import text_width
 from agent.journal.commands import LeaderAnswer
 from agent.simulate.evaluation import evaluate
 from agent.telemetry.events import to_lines
-from agent.telemetry.looks import observation_to_events
 from agent.values.clock import system_clock
 from agent.values.limits import Limits
 from agent.values.memory import Memory
@@ -46,6 +45,7 @@ from tests.hostile_cluster import (
     twin,
 )
 from tests.jvm.building import packaged_jar
+from tests.recorded_looks import observation_to_events
 
 FORMS = ("table", "json", "jsonl", "yaml", "csv")
 ESC, LINE, FORMULA, LONG = "a screen that is cleared", "a line feed", "a formula", "5,000 characters"

@@ -13,13 +13,13 @@ from agent.loop import CycleStages, run_cycle
 from agent.record import newest_look
 from agent.telemetry.derived import derived_events, last_report
 from agent.telemetry.events import to_lines
-from agent.telemetry.looks import observation_to_events
 from agent.values.cycle import AgentIdentity
 from agent.values.limits import GroupLimits, Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation
 from tests.builders import Answers, Run, an_observation, instance
 from tests.cli.conftest import Run as Command
+from tests.recorded_looks import observation_to_events
 
 MIN_TRAFFIC = Limits(groups={"shop": GroupLimits(rack_aware_assignment_strategy="min_traffic", known=True)})
 BY_AGENT = "settings of groups: by the running agent (agent rw-1 on host kafka-host, 8 s ago)"

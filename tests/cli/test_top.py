@@ -23,12 +23,12 @@ from agent.cli.top import _live, _page, first_began
 from agent.documents.status import top_document
 from agent.simulate.evaluation import evaluate, first_memory, next_look
 from agent.telemetry.events import to_lines
-from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from tests.builders import an_observation, reader
 from tests.cli.conftest import Run
 from tests.command import RACKWISE, ROOT, environment
+from tests.recorded_looks import observation_to_events
 from tests.snapshots import tp
 
 ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")

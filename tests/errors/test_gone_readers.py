@@ -13,12 +13,12 @@ import pytest
 
 from agent.cli import command_exit
 from agent.telemetry.events import to_lines
-from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart
 from tests.builders import an_observation
 from tests.command import RACKWISE, ROOT, environment
+from tests.recorded_looks import observation_to_events
 
 VERIFY = """
 import sys

@@ -16,13 +16,13 @@ import pytest
 
 from agent.cli import session
 from agent.telemetry.events import to_lines
-from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from tests.builders import Answers
 from tests.errors.command_rows import ROWS, Command, commands, files_of, row_id
 from tests.errors.conftest import Run
 from tests.errors.error_output import assert_clean, assert_one_error
+from tests.recorded_looks import observation_to_events
 from tests.wire.fake_broker import FakeBroker
 
 ASKING = [command for command, row in ROWS.items() if row.asks]

@@ -36,7 +36,7 @@ from agent.record.weights import KeptWeights, read_record
 from agent.simulate.evaluation import evaluate
 from agent.telemetry.changes import whole_look
 from agent.telemetry.events import TelemetryEvent, from_lines, to_lines
-from agent.telemetry.looks import IncompleteLookError, observation_from_events, observation_to_events
+from agent.telemetry.looks import IncompleteLookError, observation_from_events
 from agent.telemetry.proposal_records import CREATED, VOID
 from agent.telemetry.weights import to_records
 from agent.values.cycle import figures_rest_on
@@ -66,6 +66,7 @@ from tests.memory.test_remember import a_rich_memory
 from tests.record.test_changes import written
 from tests.record.test_proposals import a_proposal, as_read, step
 from tests.record.test_telemetry import SMALL
+from tests.recorded_looks import observation_to_events
 from tests.snapshots import NOW_MS
 from tests.telemetry.test_weights import BILLING, ORDERS
 

@@ -16,7 +16,6 @@ from confluent_kafka.cimpl import NewTopic
 from agent.propose.codec import proposal_to_json
 from agent.simulate.evaluation import replay
 from agent.telemetry.events import from_lines, to_lines
-from agent.telemetry.looks import observation_to_events
 from agent.values.assessment import LocalityMeasure
 from agent.values.cycle import Cycle
 from agent.values.finding import FindingReason
@@ -28,6 +27,7 @@ from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.command import rackwise
 from tests.installed_package import offering
 from tests.observe.live import wait_for
+from tests.recorded_looks import observation_to_events
 from tests.watching_agent import WatchingAgent, cycle_text, findings_of
 
 pytestmark = pytest.mark.integration

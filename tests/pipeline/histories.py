@@ -9,11 +9,12 @@ from typing import Any
 
 from agent.loop import CycleStages
 from agent.telemetry.events import TelemetryEvent, from_lines, to_lines
-from agent.telemetry.looks import CycleInputs, observation_to_events
+from agent.telemetry.looks import CycleInputs
 from agent.values.limits import GroupLimits, Limits, TriggerLimits
 from agent.values.memory import Memory
 from assignors.problem import TopicPartition
 from tests.builders import Answers, an_observation, instance, reader
+from tests.recorded_looks import observation_to_events
 
 MINUTE_S = 60
 RECORDS, RECORD_BYTES = 60_000, 1_000

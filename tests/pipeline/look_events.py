@@ -10,11 +10,11 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from agent.telemetry.events import TelemetryEvent, to_lines
-from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation
 from pipeline.schemas.bronze import TELEMETRY
+from tests.recorded_looks import observation_to_events
 
 
 def events_of(observation: Observation, look: str, *, memory: Memory | None = None) -> list[TelemetryEvent]:

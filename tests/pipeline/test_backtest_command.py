@@ -30,7 +30,7 @@ def test_the_list_names_every_strategy() -> None:
     ("arguments", "told"),
     [
         pytest.param(("--strategies", "patiet"), "Did you mean patient?", id="a strategy that is not there"),
-        pytest.param(("--by", "week"), "neither looks nor groups", id="a word that is no fidelity"),
+        pytest.param(("--by", "week"), "is not one of", id="a word that is no fidelity"),
         pytest.param(("--from", "yesterday"), "is not a date or time", id="a moment that is none"),
         pytest.param(("--change", "x"), "NAME:LIMIT=VALUE", id="a change of nothing"),
         pytest.param(("--described", "/nowhere.yaml"), "cannot be read", id="a file that is not there"),

@@ -9,7 +9,7 @@ from pyspark.testing import assertDataFrameEqual
 
 from pipeline.schemas import silver
 from pipeline.schemas.gold import RACK_DRIFT
-from pipeline.transforms.drift import changes_of_racks, last_seen, topics_that_may_drift, with_ends
+from pipeline.transforms.drift import changes_of_racks, drifting_topics, with_ends
 from tests.pipeline.silver_rows import CLUSTER, DAY, HOUR_MS, Row, at, frame, look, looks, partition, partitions
 
 LOOKS = [look("i", second, second=second) for second in (0, 60, 120, 180)]
@@ -75,16 +75,18 @@ EXPECTED = [
 
 def test_what_drifted_and_when_it_was_mended(spark: SparkSession) -> None:
     rows, brokers = world(spark)
-    found = with_ends(changes_of_racks(rows, brokers, looks(spark, *LOOKS)), rows, brokers, last_seen(rows, brokers))
+    found = with_ends(changes_of_racks(rows, brokers, looks(spark, *LOOKS)), rows, brokers, rows)
     assertDataFrameEqual(found, frame(spark, RACK_DRIFT, *EXPECTED))
 
 
-def test_only_topics_that_may_drift_need_to_be_lined_up(spark: SparkSession) -> None:
+def test_only_drifting_topics_need_to_be_lined_up(spark: SparkSession) -> None:
     rows, brokers = world(spark)
     times = looks(spark, *LOOKS)
-    named = sorted(row["topic"] for row in topics_that_may_drift(rows, times).collect())
+    topics = drifting_topics(rows, times).collect()
+    named = sorted(row["topic"] for row in topics)
     # Racks of "held" changed as well, with its broker: then the topic did not drift.
     assert named == ["again", "blind", "grown", "held", "quick", "theirs"]
+    assert not any(row["moved"] for row in topics), "no move ran at the first look"
     few = rows.where(rows["topic"].isin(named))
     assertDataFrameEqual(changes_of_racks(few, brokers, times), changes_of_racks(rows, brokers, times))
 
@@ -92,6 +94,6 @@ def test_only_topics_that_may_drift_need_to_be_lined_up(spark: SparkSession) -> 
 def test_what_lasted_before_ends_by_what_is_seen_later(spark: SparkSession) -> None:
     rows, brokers = world(spark)
     open_ = drift("topic/still", 0, -600, None, "aab", "aab", shares_rack=True, cause="unknown", lasted_s=600.0)
-    found = with_ends(frame(spark, RACK_DRIFT, open_), rows, brokers, last_seen(rows, brokers))
+    found = with_ends(frame(spark, RACK_DRIFT, open_), rows, brokers, rows)
     ended = open_ | {"ended_ms": at(0), "lasted_s": 600.0}
     assertDataFrameEqual(found, frame(spark, RACK_DRIFT, ended))

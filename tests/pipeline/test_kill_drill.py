@@ -19,7 +19,6 @@ from pyspark.sql import SparkSession
 from agent.propose.codec import proposal_to_bytes
 from agent.simulate.evaluation import replay_look
 from agent.telemetry.events import to_lines
-from agent.telemetry.looks import observation_to_events
 from agent.telemetry.proposal_records import slot
 from pipeline.schemas.bronze import JOURNAL, QUARANTINE, TELEMETRY
 from pipeline.schemas.silver import LOOKS
@@ -31,6 +30,7 @@ from tests.pipeline.contents import BRONZE, EVERY, Contents, contents
 from tests.pipeline.histories import recorded, shop, with_tasks
 from tests.pipeline.killed_ingest import POINTS, WITH_JAVA
 from tests.pipeline.topics import Counted, Topics, counted
+from tests.recorded_looks import observation_to_events
 
 pytestmark = pytest.mark.drill
 ROOT = Path(__file__).parents[2]

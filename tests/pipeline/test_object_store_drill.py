@@ -18,7 +18,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from agent.telemetry.events import to_lines
-from agent.telemetry.looks import observation_to_events
 from pipeline.schemas.bronze import QUARANTINE, TELEMETRY
 from pipeline.schemas.silver import LOOKS
 from pipeline.tables import TableStore
@@ -29,6 +28,7 @@ from tests.pipeline.contents import EVERY, Contents, contents
 from tests.pipeline.histories import recorded, shop, with_tasks
 from tests.pipeline.s3_server import BUCKET, SECRET, USER, Faults, Store, proxied, running
 from tests.pipeline.topics import Topics
+from tests.recorded_looks import observation_to_events
 
 pytestmark = pytest.mark.drill
 ROOT = Path(__file__).parents[2]

@@ -22,7 +22,7 @@ from pipeline.report.facts import ReportFacts
 from pipeline.report.period import ReportPeriod
 from pipeline.schemas.gold import GOLD, LEDGER, OWNERS, RACK_DRIFT
 from pipeline.session import setting
-from pipeline.sql.script import DIALECTS, TABLES, columns_of, script, statements, view_name
+from pipeline.sql.script import DIALECTS, TABLES, columns_of, script, view_name
 from pipeline.tables import TableStore
 from tests.deploy.alerts import ROOT
 from tests.pipeline.report_tables import C, world, write
@@ -54,6 +54,12 @@ SHOWN = {
     "__from:date:iso": "2025-11-20T05:06:07.000Z",
     "__to:date:iso": "2025-11-30T00:00:00.000Z",
 }
+
+
+def statements(text: str) -> list[str]:
+    """The statements of a script, without its comments: for what takes one at a time."""
+    lines = (line for line in text.splitlines() if not line.startswith("--"))
+    return [one.strip().removesuffix(";") for one in "\n".join(lines).split(";\n") if one.strip()]
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import pytest
 
 from agent.telemetry.events import to_lines
-from agent.telemetry.looks import observation_to_events
 from config.load import load_settings
 from pipeline.jobs.refresh import refresh, refresh_settings
 from pipeline.schemas.silver import LOOKS
@@ -25,6 +24,7 @@ from tests.pipeline.standalone import ExecutorKiller, StandaloneCluster, prepare
 from tests.pipeline.test_jobs_drill import prefix_of
 from tests.pipeline.test_kill_drill import run
 from tests.pipeline.topics import Topics
+from tests.recorded_looks import observation_to_events
 
 RUN_S = 600
 (_JAVA,) = short_job(None).values()

@@ -22,7 +22,6 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from agent.telemetry.events import to_lines
-from agent.telemetry.looks import observation_to_events
 from config.load import load_settings
 from pipeline.backtest.ranking import ranked
 from pipeline.backtest.strategies import chosen
@@ -43,6 +42,7 @@ from tests.pipeline.contents import contents
 from tests.pipeline.histories import recorded, shop, with_tasks
 from tests.pipeline.test_jobs_drill import prefix_of, read
 from tests.pipeline.topics import Topics
+from tests.recorded_looks import observation_to_events
 
 pytestmark = pytest.mark.drill
 ROOT = Path(__file__).parents[2]

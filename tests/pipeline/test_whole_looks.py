@@ -19,7 +19,7 @@ from agent.record.files import read_events
 from agent.record.recorder import CycleRecorder, RecordPlan
 from agent.telemetry.changes import FullLook, LookHead
 from agent.telemetry.events import EventKind, TelemetryEvent, to_lines
-from agent.telemetry.looks import observation_rows, observation_to_events
+from agent.telemetry.looks import observation_rows
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation, RawTopic
@@ -44,6 +44,7 @@ from tests.pipeline.histories import FREE, flowing, shop, with_tasks
 from tests.pipeline.look_events import telemetry
 from tests.record.observations import OBSERVATIONS
 from tests.record.test_telemetry import SMALL
+from tests.recorded_looks import observation_to_events
 
 MakeTables = Callable[[str, Format], TableStore]
 WAITS = "it stands on a full look of which events are missing; looks are known again from the next full look on"

@@ -8,7 +8,6 @@ from agent.loop import CycleStages, run_cycle
 from agent.propose.codec import proposal_to_bytes
 from agent.simulate.evaluation import replay
 from agent.telemetry.events import from_lines, to_lines
-from agent.telemetry.looks import observation_to_events
 from agent.values.cycle import figures_rest_on
 from agent.values.limits import GainLimits, Limits
 from agent.values.memory import Memory, RateBase
@@ -16,6 +15,7 @@ from agent.values.observation import Observation
 from agent.values.proposal import Proposal, ProposalReason
 from agent.values.weights import FigureBasis, WeightsReading
 from tests.builders import MONOTONIC_MS, Answers, an_observation, consumer, instance, reader
+from tests.recorded_looks import observation_to_events
 from tests.snapshots import tp
 from tests.telemetry.weight_rates import TOPIC, group_rates, reading_of
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from agent.simulate.evaluation import recorded_looks
 from agent.telemetry.changes import FullLook, LookHead, whole_look
 from agent.telemetry.events import MAX_RECORD_CHARS, EventKind, TelemetryEvent, from_lines, to_lines
-from agent.telemetry.looks import IncompleteLookError, observation_from_events, observation_rows, observation_to_events
+from agent.telemetry.looks import IncompleteLookError, observation_from_events, observation_rows
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation, RawTopic
@@ -24,6 +24,7 @@ from agent.values.typed_json import UnreadableError
 from assignors.problem import TopicPartition
 from tests.record.observations import MEMORIES, OBSERVATIONS
 from tests.record.test_telemetry import SMALL
+from tests.recorded_looks import observation_to_events
 from tests.synthetic_cluster import next_look, synthetic_cluster
 
 

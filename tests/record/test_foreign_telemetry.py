@@ -14,11 +14,11 @@ from agent.record.newest_look import newest_events
 from agent.record.reader import newest_memory
 from agent.record.running_agent import KINDS, newest_in_file
 from agent.telemetry.events import MAX_RECORD_CHARS, MOST_LINE_BYTES, EventKind, TelemetryEvent, from_lines, to_lines
-from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.typed_json import UnreadableError
 from tests.record.test_telemetry import SMALL
+from tests.recorded_looks import observation_to_events
 
 LINES = [
     line.encode() for one in observation_to_events(SMALL, Memory(cycle=7), Limits(), look="l") for line in to_lines(one)

@@ -12,11 +12,11 @@ import pytest
 from agent.loop import CycleStages, run_cycle
 from agent.telemetry.derived import derived_events
 from agent.telemetry.events import EventKind, to_lines
-from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from tests.docs.schemas import kinds_table, life_schema, telemetry_schema
 from tests.record.test_telemetry import SMALL
+from tests.recorded_looks import observation_to_events
 from tests.synthetic_cluster import synthetic_cluster
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schemas"

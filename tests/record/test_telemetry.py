@@ -11,13 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent.telemetry.events import MAX_RECORD_CHARS, EventKind, TelemetryEvent, from_lines, to_lines
-from agent.telemetry.looks import (
-    IncompleteLookError,
-    checked,
-    limits_digest,
-    observation_from_events,
-    observation_to_events,
-)
+from agent.telemetry.looks import IncompleteLookError, checked, limits_digest, observation_from_events
 from agent.values.limits import (
     AgentMode,
     GroupLimits,
@@ -36,6 +30,7 @@ from agent.values.typed_json import UnreadableError
 from agent.values.windows import TimeWindow, TimeWindowSet
 from assignors.problem import TopicPartition
 from tests.record.observations import ANY_LIMITS, LIMITS, MEMORIES, OBSERVATIONS
+from tests.recorded_looks import observation_to_events
 
 SMALL = Observation(
     cluster_id="c",

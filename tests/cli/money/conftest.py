@@ -9,10 +9,10 @@ import pytest
 
 from agent.simulate.evaluation import first_memory, second_look
 from agent.telemetry.events import to_lines
-from agent.telemetry.looks import observation_to_events
 from agent.values.limits import Limits
 from tests.builders import Answers
 from tests.cli.money.recorded import priced_cluster, sized
+from tests.recorded_looks import observation_to_events
 from tests.snapshots import tp
 
 

@@ -15,7 +15,6 @@ from agent.act.journal.file_journal import read_file
 from agent.cli.session import _whole_looks
 from agent.errors import JournalUnavailable
 from agent.telemetry.events import to_lines
-from agent.telemetry.looks import observation_to_events
 from agent.values.journal import JournalState
 from agent.values.limits import Limits, PriceLimits
 from agent.values.memory import Memory
@@ -23,6 +22,7 @@ from config.foreign_text import segment_of
 from tests.cli.conftest import Run
 from tests.cli.documents import MOVE, a_cluster, journal_of
 from tests.cli.execute.file_agent import options
+from tests.recorded_looks import observation_to_events
 from tests.web.api.agents import cycle_of, view_of
 from tests.web.api.servers import client_of
 
