@@ -30,7 +30,6 @@ def test_the_list_names_every_strategy() -> None:
     ("arguments", "told"),
     [
         pytest.param(("--strategies", "patiet"), "Did you mean patient?", id="a strategy that is not there"),
-        pytest.param(("--by", "week"), "is not one of", id="a word that is no fidelity"),
         pytest.param(("--from", "yesterday"), "is not a date or time", id="a moment that is none"),
         pytest.param(("--change", "x"), "NAME:LIMIT=VALUE", id="a change of nothing"),
         pytest.param(("--described", "/nowhere.yaml"), "cannot be read", id="a file that is not there"),
@@ -39,6 +38,12 @@ def test_the_list_names_every_strategy() -> None:
 def test_mistakes_are_told_at_once(arguments: tuple[str, ...], told: str) -> None:
     with pytest.raises(BadInput, match=told):
         run(*arguments)
+
+
+def test_a_word_that_is_no_fidelity_is_told_with_those_that_are() -> None:
+    result = CliRunner().invoke(spark_app, ["backtest", "--by", "week"])
+    assert result.exit_code == 2
+    assert "'week' is not one of 'looks', 'groups'" in result.output
 
 
 def unit(strategy: str, stretch: int, bucket: int, **scores: float) -> dict[str, object]:
