@@ -13,6 +13,7 @@ from pipeline.transforms.routes import (
     READER_UNKNOWN,
     REPLICA_UNKNOWN,
     SELECTOR_UNKNOWN,
+    nearest,
     route,
     zone,
 )
@@ -52,8 +53,10 @@ CASES: list[tuple[str, tuple[Any, ...], str | None, str | None, tuple[str | None
 
 def test_who_serves_a_reader(spark: SparkSession) -> None:
     given = spark.createDataFrame([(case, picture, rack, told) for case, picture, rack, told, _ in CASES], GIVEN)
-    way = given.select("case", route(F.col("picture"), F.col("rack"), F.col("told")).alias("way")).select(
+    picture, told = F.col("picture"), F.col("told")
+    found = route(picture, F.col("rack"), told, nearest(picture, told), F.lit(READER_UNKNOWN))
+    way = given.select("case", found.alias("way")).select(
         "case", "way.*", zone(F.col("way.source"), F.col("way.target"), F.col("way.why")).alias("zone")
     )
-    expected = spark.createDataFrame([(case, *found) for case, _, _, _, found in CASES], FOUND)
+    expected = spark.createDataFrame([(case, *served) for case, _, _, _, served in CASES], FOUND)
     assertDataFrameEqual(way, expected)

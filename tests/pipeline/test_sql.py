@@ -15,6 +15,7 @@ from agent.errors import BadInput, ConfigError
 from config.settings import Settings
 from pipeline.commands.sql import sql
 from pipeline.jobs.owners import owners_in_force, write_owners
+from pipeline.options import SparkOptions
 from pipeline.owner_rules import OwnerRule, owner_rules
 from pipeline.report.avoidable import avoidable_cost
 from pipeline.report.collect import collect
@@ -190,9 +191,9 @@ def test_a_file_of_owners_is_read_in_its_order(tmp_path: Path):
 
 def test_what_is_no_schema_or_cannot_be_registered_is_refused():
     with pytest.raises(BadInput, match="no name of a schema"):
-        sql(schema="a; DROP TABLE b")
+        sql(SparkOptions(), schema="a; DROP TABLE b")
     with pytest.raises(BadInput, match="parquet cannot be registered"):
-        sql(table_format="parquet")
+        sql(SparkOptions(format="parquet"))
 
 
 def test_a_table_that_is_not_there_is_a_view_without_rows(registered: SparkSession):
