@@ -61,7 +61,7 @@ def test_it_reads_over_tls_as_a_user_who_may_read_and_nothing_else_and_its_passw
 ) -> None:
     kafka = config_of(secured, "reader")
     assert kafka.root["security.protocol"] == "SASL_SSL"
-    with pytest.raises(NotAllowed, match=r"This user may not use topic rackwise\.\w+: .* Give it Describe and Read"):
+    with pytest.raises(NotAllowed, match=r"This user may not use topic rackwise\.\w+: .* Grant it Describe and Read"):
         runner(kafka, NAMES, delta_tables, tmp_path).run_once(Event())
     admin = AdminClient(config_of(secured, "admin").confluent())
     may = AclBinding(
