@@ -87,7 +87,8 @@ def test_the_first_five_minutes_of_the_readme_run_as_they_are_written(
     try:
         for line in commands:
             run = line.split()[1] == "run"
-            text = f"timeout --preserve-status --signal INT 30 {line}" if run else line
+            # Not to the whole group: the agent would get it twice, and a second one ends it at once.
+            text = f"timeout --foreground --preserve-status --signal INT 30 {line}" if run else line
             mark = 'run; shows: "a dry run carries nothing out"' if run else "run"
             shell.run(HowToBlock("../README.md", 0, f"{text}\n", mark))
     finally:
