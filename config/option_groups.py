@@ -1,4 +1,4 @@
-"""Options of the command line in groups: a parameter that is a `NamedTuple` stands for an option for each field."""
+"""Groups of options on the command line: each field of a parameter of a `NamedTuple` type is an option."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ KEPT = {
     "delta.logRetentionDuration": "spark.databricks.delta.properties.defaults.logRetentionDuration",
 }
 """Property of a table -> the session's setting for new tables: how long replaced data and changes can be read back."""
-_SKIPPED_BY = ("cluster", "look", "base", "taken_ms", "hour", "hour_ms")
-"""By which files are left out. Delta's bounds of all columns are a tenth of the work of writing, and leave out no more:
-topics and groups are everywhere."""
+_SKIPPED_BY = ("cluster", "look", "base", "taken_ms", "hour_ms")
+"""By which files are left out. Delta's bounds of all columns were a third of the work of writing, and leave out no
+more: topics and groups are everywhere."""
 _LEAST_CHANGES = 10
 """Between two checkpoints."""
 

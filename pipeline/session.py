@@ -67,7 +67,7 @@ _TUNED = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
-    # Rows that are held are written one by one; Java's own serializer takes a tenth of a batch for that.
+    # Rows that are held are read one by one, for which Java's own serializer takes almost three times as long.
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     # A row of telemetry has kilobytes: by default Python workers would hold 10,000 of them in Arrow, and again as text.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",

@@ -31,7 +31,7 @@ def drifting_topics(partitions: DataFrame, looks: DataFrame) -> DataFrame:
     """Topics of which `changes_of_racks` may have a row (all others have none): cluster, topic, moved.
 
     ``moved``: whether a move that ran at the first look has ended. One pass without an order: hardly any topic changes,
-    and to line up all of them takes ten times as long.
+    and to line up all of them took a fifth of the time of a batch's tasks in the largest world.
     """
     first = looks.where("complete").groupBy("cluster").agg(F.min("taken_ms").alias("first_ms"))
     state = F.xxhash64("topic_id", F.sort_array("replicas"), F.sort_array("replica_racks"))
