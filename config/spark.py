@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from config.setting_mistake import SettingMistake
-from config.value_kinds import Millis, NoneWord, Text, at_least
+from config.value_kinds import Millis, NoneWord, Text, at_least, at_most
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -44,6 +44,9 @@ class SparkSettings(BaseModel):
     """Spark's own settings by name, such as ``spark.driver.memory: 2g``; they override rackwise's."""
     interval_ms: Annotated[Millis, at_least("100ms")] = Field(default=5_000, alias="interval")
     """Least time between the starts of two batches of ingest."""
+    look_every_ms: Annotated[Millis, at_least("0s"), at_most("10m")] = Field(default=0, alias="look_every")
+    """Where looks are recorded more often, silver and gold are computed from one of each such stretch of time; bronze
+    has all of them. 0s: from every look."""
     histories_every_ms: Annotated[Millis, at_least("0s")] = Field(default=300_000, alias="histories_every")
     """How often ingest computes histories (warm-ups, rebalances, drift, outcomes); the rest follows each batch."""
     max_records: Annotated[int, Field(ge=1)] = 200_000

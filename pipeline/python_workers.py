@@ -1,7 +1,11 @@
-"""What Spark's Python workers run, with the agent's setting of Python's garbage collector."""
+"""What Spark's Python workers run, with the agent's setting of Python's garbage collector.
+
+Spark keeps a worker for the next task, and one that has none for a minute: what a task held goes back to the machine.
+"""
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -16,10 +20,18 @@ Batches = Iterator[pa.RecordBatch]
 
 def map_in_arrow(rows: DataFrame, work: Callable[[Batches], Batches], schema: t.StructType) -> DataFrame:
     """As the frame's own ``mapInArrow``."""
-    return rows.mapInArrow(partial(_collecting_seldom, work), schema)
+    return rows.mapInArrow(partial(_in_worker, work), schema)
 
 
-def _collecting_seldom(work: Callable[[Batches], Batches], batches: Batches) -> Batches:
+def _in_worker(work: Callable[[Batches], Batches], batches: Batches) -> Batches:
     # A look is a million small values without cycles: by default more than half of the time goes to walking them.
     collect_seldom()
-    return work(batches)
+    yield from work(batches)
+    _give_back()
+
+
+def _give_back() -> None:
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc alone
+    if trim is not None:
+        trim(0)

@@ -29,8 +29,9 @@ def refresh(
     owners = owner_rules(loaded.settings.spark.owners)
     with options.job("refresh", loaded, short_job(loaded.settings.spark.master)) as job:
         from pipeline.jobs.owners import write_owners
-        from pipeline.jobs.refresh import kept_looks, looks_of_days, refresh_settings
         from pipeline.jobs.refresh import refresh as run
+        from pipeline.jobs.refresh import refresh_settings
+        from pipeline.jobs.touched_looks import kept_looks, looks_of_days
 
         write_owners(job.tables, owners)
         looks = looks_of_days(job.tables, tuple(day)) if day else kept_looks(job.tables)

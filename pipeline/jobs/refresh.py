@@ -1,7 +1,8 @@
 """Refresh of silver and gold from bronze, for the looks and hours that new records touched.
 
 Invariant: what is written for an hour depends on bronze alone, never on what an earlier refresh wrote there or on how
-often it ran. So it may be killed and run again, and a refresh of everything gives what many small ones gave.
+often it ran. So it may be killed and run again, and a refresh of everything gives what many small ones gave. With
+``spark.look_every`` a look that comes late may be the first of its stretch, and is not the one that was computed.
 """
 
 from __future__ import annotations
@@ -9,20 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
-from agent.errors import BadInput
 from agent.values.number_format import counted
 from pipeline.jobs.histories import history_writes
 from pipeline.jobs.hourly import write_hours
 from pipeline.jobs.incremental import IncrementalSums, LookId
 from pipeline.jobs.outcomes import outcome_writes
+from pipeline.jobs.touched_looks import LookKey, computed_looks, standing_on, taken_on, without_left_out
 from pipeline.jobs.work import ClusterHour, RefreshWork, SparkJobs, TableWrite, between
 from pipeline.local_relation import local_relation
 from pipeline.price_files import price_rows, producer_rows
@@ -33,7 +31,7 @@ from pipeline.tables import TableStore, Where, named
 from pipeline.transforms.large_looks import PART_BYTES, data_bytes, parts_of
 from pipeline.transforms.looks import look_rows, silver_table
 from pipeline.transforms.prices import PriceRow, ProducerRow, price_table, producer_table
-from pipeline.transforms.spans import CONTEXT_MS, GAP_MS, HOUR_MS, hour_of, touched_hours
+from pipeline.transforms.spans import CONTEXT_MS, GAP_MS, hour_of, touched_hours
 from pipeline.transforms.whole_looks import full_looks, standing_looks, with_kept
 
 if TYPE_CHECKING:
@@ -45,16 +43,6 @@ _OF_HOURS = (silver.PARTITIONS, silver.READS)
 """Of these and looks hours are made; of all others histories and outcomes alone."""
 
 
-class LookKey(NamedTuple):
-    """A look of which telemetry events came."""
-
-    cluster: str
-    look: str
-    taken_ms: int
-    carries: bool = True
-    """Whether looks by changes may stand on it: events of a full look came, or that is not known."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshSettings:
     """What is known besides the topics."""
@@ -63,6 +51,8 @@ class RefreshSettings:
     """What a gigabyte costs from rack to rack; without any, nothing has a price."""
     producers: tuple[ProducerRow, ...] = ()
     """Racks of producers, as far as the settings name them."""
+    look_every_ms: int = 0
+    """Of looks that come more often, one of each such stretch is computed (`pipeline.jobs.touched_looks`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +92,10 @@ def refresh(
     """
     began = time.monotonic()
     say = on_progress or (lambda _: None)
-    touched = None if looks is None else sorted({*looks, *standing_on(tables, looks)})
+    every_ms = settings.look_every_ms
+    touched = None if looks is None else computed_looks(tables, {*looks, *standing_on(tables, looks)}, every_ms)
     work = RefreshWork(tables)
-    events = _events(work, touched, look_bytes)
+    events = _events(work, touched, look_bytes, every_ms)
     with sized(work.spark, MANY_ROWS if events.parts else 0), SparkJobs(work.spark) as jobs:
         read = _silver(work, events, jobs)
         say(f"{counted(read, 'look')} read")
@@ -140,52 +131,8 @@ def catch_up(tables: TableStore, pending: Collection[ClusterHour], settings: Ref
 
 def refresh_settings(settings: Settings) -> RefreshSettings:
     """The settings, with the files that they name. Raises ConfigError for a file that cannot be used."""
-    return RefreshSettings(prices=price_rows(settings.price), producers=producer_rows(settings.price))
-
-
-def looks_of_days(tables: TableStore, days: tuple[str, ...]) -> tuple[LookKey, ...]:
-    """Every look that began on one of these UTC days. Raises BadInput for what is no day."""
-    for day in days:
-        try:
-            date.fromisoformat(day)
-        except ValueError:
-            raise BadInput(f"{day!r} is not a day", why="a day is written as yyyy-mm-dd") from None
-    of_days = tables.read(bronze.TELEMETRY).where(taken_on(days)).select("cluster", "look", "taken_ms")
-    return tuple(sorted(LookKey(*row) for row in of_days.distinct().collect()))
-
-
-def kept_looks(tables: TableStore) -> tuple[LookKey, ...] | None:
-    """The looks from which everything is computed again; None for all that silver has as well.
-
-    Where bronze no longer reaches as far back as silver, what came of its deleted days stays: its looks are named, from
-    its second day on, since the first may lack the beginning of a look.
-    """
-    first_ms, silver_ms = (
-        tables.read(table).agg(F.min("taken_ms")).collect()[0][0] for table in (bronze.TELEMETRY, silver.LOOKS)
-    )
-    if first_ms is None or silver_ms is None or silver_ms >= first_ms:
-        return None
-    whole_ms = first_ms - first_ms % (24 * HOUR_MS) + 24 * HOUR_MS
-    rows = tables.read(bronze.TELEMETRY).where(F.col("taken_ms") >= whole_ms).select("cluster", "look", "taken_ms")
-    return tuple(sorted(LookKey(*row) for row in rows.distinct().collect()))
-
-
-def standing_on(tables: TableStore, looks: Collection[LookKey]) -> list[LookKey]:
-    """The looks by changes that stand on these, and may have waited for the events that came."""
-    full = [one for one in looks if one.carries]
-    if not full:
-        return []
-    clusters, names = ({getattr(one, name) for one in full} for name in ("cluster", "look"))
-    rows = tables.read(bronze.TELEMETRY).where(F.col("cluster").isin(clusters) & F.col("base").isin(names))
-    standing = rows.select("cluster", "look", "taken_ms").distinct().collect()
-    return [LookKey(row["cluster"], row["look"], row["taken_ms"], carries=False) for row in standing]
-
-
-def taken_on(days: Collection[str]) -> Column:
-    """Looks that began on these UTC days, as spans of ``taken_ms``: files without such a time are not read."""
-    begins = [round(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() * 1_000) for day in sorted(set(days))]
-    spans = [(F.col("taken_ms") >= begin) & (F.col("taken_ms") < begin + 24 * HOUR_MS) for begin in begins]
-    return reduce(or_, spans)
+    prices, producers = price_rows(settings.price), producer_rows(settings.price)
+    return RefreshSettings(prices=prices, producers=producers, look_every_ms=settings.spark.look_every_ms)
 
 
 class _LookEvents(NamedTuple):
@@ -201,13 +148,17 @@ class _LookEvents(NamedTuple):
     """Whether there are looks by changes among them."""
 
 
-def _events(work: RefreshWork, touched: list[LookKey] | None, look_bytes: Mapping[LookId, int] | None) -> _LookEvents:
+def _events(
+    work: RefreshWork, touched: list[LookKey] | None, look_bytes: Mapping[LookId, int] | None, every_ms: int
+) -> _LookEvents:
     if touched is not None and not touched:
         return _LookEvents(None, (), {})
     telemetry = work.tables.read(bronze.TELEMETRY)
     where: tuple[Where, ...] = ()
     if touched is not None:
         telemetry, where = _of_looks(telemetry, touched)
+    if not where or "look" not in where[0]:
+        telemetry = without_left_out(telemetry, every_ms)
     known = dict(_look_bytes(telemetry) if look_bytes is None else look_bytes)
     standing = standing_looks(telemetry)
     if standing:

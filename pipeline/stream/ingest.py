@@ -7,7 +7,7 @@ brokers that fall silent are waited for, as long as patience lasts; what must no
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
@@ -18,7 +18,7 @@ from agent.process import StopSignal
 from pipeline.kafka import TopicClient, missing_topic
 from pipeline.schemas import bronze
 from pipeline.stream.progress import BatchReport, TopicLag
-from pipeline.stream.topic import SourceSettings, TopicIngest, TopicStream
+from pipeline.stream.topic import BatchFollower, SourceSettings, TopicIngest, TopicStream, nothing_follows
 from pipeline.stream.vacuum import TableVacuum
 from pipeline.tables import TableStore
 from pipeline.transforms import parse
@@ -42,14 +42,8 @@ class IngestTopics:
     journal: str
 
 
-def plans(
-    names: IngestTopics, on_telemetry: Callable[[DataFrame], Mapping[str, int | None]] = lambda _: {}
-) -> tuple[TopicIngest, ...]:
-    """The ingest of each topic; telemetry last, so that its refresh reads the others' new rows.
-
-    ``on_telemetry`` gets the accepted telemetry rows of each batch, before the batch counts as done, and returns the
-    tables that it wrote, with their rows.
-    """
+def plans(names: IngestTopics, on_telemetry: BatchFollower = nothing_follows) -> tuple[TopicIngest, ...]:
+    """The ingest of each topic; telemetry last, so that its refresh reads the others' new rows."""
     return (
         TopicIngest(
             name="proposals",

@@ -14,20 +14,40 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, Row
 
 from agent.errors import RackwiseError
-from agent.telemetry.derived import DERIVED_SHAPES
 from agent.values.number_format import counted
 from pipeline.files import StoredFiles
 from pipeline.jobs.incremental import IncrementalSums, LookId
-from pipeline.jobs.refresh import LookKey, RefreshSettings, catch_up, refresh
+from pipeline.jobs.refresh import RefreshSettings, catch_up, refresh
+from pipeline.jobs.touched_looks import LookKey, has_ended, look_keys, unseen_looks
 from pipeline.jobs.work import ClusterHour
 from pipeline.tables import TableStore
 from pipeline.transforms.large_looks import data_bytes
+from pipeline.transforms.spans import LONGEST_MS
+
+
+class _Arrived(NamedTuple):
+    """A look of which events came."""
+
+    look: LookKey
+    bytes: int | None
+    """Data of these events; None where they came to another process."""
+
+    def with_more(self, later: _Arrived) -> _Arrived:
+        """The look, of which more events came later."""
+        look = self.look._replace(
+            carries=self.look.carries or later.look.carries, observed=self.look.observed or later.look.observed
+        )
+        return _Arrived(look, None if self.bytes is None or later.bytes is None else self.bytes + later.bytes)
+
+
+_Looks = dict[tuple[str, str, int], _Arrived]
+"""By cluster, look and the time when it began."""
 
 
 class LiveRefresh:
@@ -53,33 +73,58 @@ class LiveRefresh:
         self._reported: set[str] = set()
         self._publish = publish
         self._has_published = False
+        self._put_off: _Looks = {}
         self._is_first = True
         """No batch was worked out yet. Outcomes come with the first: where there are none, nothing seems proposed."""
 
     def catch_up(self) -> None:
-        """Work out what is owed, and outcomes."""
+        """Work out what is owed, looks that were put off, and outcomes."""
+        if self._put_off:
+            self._compute(self._put_off, histories=False)
         catch_up(self._tables, self._pending.hours, self._settings)
         self._pending.settle()
         self._give_away()
 
-    def on_telemetry(self, rows: DataFrame) -> Mapping[str, int | None]:
-        """Compute again the silver and gold of the looks of these rows of bronze.telemetry.
+    def on_telemetry(self, rows: DataFrame, /, *, more: bool) -> Mapping[str, int | None]:
+        """Compute again the silver and gold of the looks of these rows of bronze.telemetry; a `BatchFollower`.
 
-        The tables that were written: rows of each, None where they were not counted.
+        A batch may end in the middle of a look: where ``more`` records wait, such a look is put off to the next batch.
         """
-        in_full = F.col("base").isNull() & ~F.col("kind").isin([str(kind) for kind in DERIVED_SHAPES])
-        found = rows.groupBy("cluster", "look", "taken_ms").agg(F.max(in_full).alias("carries"), data_bytes()).collect()
-        looks = [LookKey(row["cluster"], row["look"], row["taken_ms"], carries=row["carries"]) for row in found]
-        histories = time.monotonic() - self._histories_at >= self._histories_every_s
+        found = look_keys(rows, data_bytes(), has_ended()).collect()
+        looks, put_off = self._arrived(found, more=more)
+        histories = bool(looks) and time.monotonic() - self._histories_at >= self._histories_every_s
+        written = self._compute(looks, histories=histories) if looks else {}
+        self._put_off = put_off
+        return written
+
+    def _arrived(self, found: Sequence[Row], *, more: bool) -> tuple[_Looks, _Looks]:
+        """The looks to compute, and those that are put off. None waits twice: what is missing may never come."""
+        looks, put_off = dict(self._put_off), _Looks()
+        for row in found:
+            key = (row["cluster"], row["look"], row["taken_ms"])
+            came = _Arrived(LookKey(*key, row["carries"], row["observed"]), row["bytes"])
+            if key in looks:
+                looks[key] = looks[key].with_more(came)
+            else:
+                (put_off if more and not row["ended"] else looks)[key] = came
+        if self._is_first and found:
+            for look in unseen_looks(self._tables, min(row["taken_ms"] for row in found) - LONGEST_MS):
+                if look[:3] not in put_off:
+                    looks.setdefault(look[:3], _Arrived(look, None))
+        return looks, put_off
+
+    def _compute(self, looks: _Looks, *, histories: bool) -> Mapping[str, int | None]:
+        sizes = {LookId(*key[:2]): one.bytes for key, one in looks.items()}
+        known = {look: size for look, size in sizes.items() if size is not None}
         done = refresh(
             self._tables,
-            looks,
+            [one.look for one in looks.values()],
             settings=self._settings,
             histories=histories,
             outcomes=histories or self._is_first,
             pending=self._pending.hours,
             incremental=self._incremental,
-            look_bytes={LookId(row["cluster"], row["look"]): row["bytes"] for row in found},
+            look_bytes=known if len(known) == len(sizes) else None,
         )
         self._is_first = False
         if histories:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -49,6 +49,18 @@ class SourceSettings:
     """Whether to go on over records that are gone, and write the hole down."""
 
 
+class BatchFollower(Protocol):
+    """Does what follows from the accepted rows of a batch, before the batch counts as done."""
+
+    def __call__(self, rows: DataFrame, /, *, more: bool) -> Mapping[str, int | None]:
+        """What it wrote: table -> rows, None where they were not counted. ``more``: records wait for the next batch."""
+
+
+def nothing_follows(_rows: DataFrame, /, *, more: bool) -> Mapping[str, int | None]:  # noqa: ARG001 as `BatchFollower` has it
+    """A `BatchFollower` that does nothing."""
+    return {}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicIngest:
     """What becomes of a topic."""
@@ -60,9 +72,7 @@ class TopicIngest:
     """Rows of the table, the raw record and the reason, of records."""
     event_ms: Callable[[DataFrame], DataFrame] | None = None
     """Adds ``event_time``, which moves the watermark; None where nothing can be late."""
-    follow: Callable[[DataFrame], Mapping[str, int | None]] = lambda _: {}
-    """Is given the accepted rows of each batch, before the batch counts as done; it returns what it wrote:
-    table -> rows, None where they were not counted."""
+    follow: BatchFollower = nothing_follows
 
 
 class OffsetGap(NamedTuple):
@@ -159,13 +169,16 @@ class TopicStream:
 
     def lag(self) -> TopicLag | None:
         """How far the tables are behind the topic now; None while the brokers do not say."""
+        return self._lag_behind(self._position)
+
+    def _lag_behind(self, position: Mapping[int, int]) -> TopicLag | None:
         if self._topic is None:
             return None
         try:
             end = self._brokers.end_offsets(self._topic)
         except RackwiseError:
             return None
-        return lag_of(self._position, end, self._newest_ms, _now_ms())
+        return lag_of(position, end, self._newest_ms, _now_ms())
 
     def is_running(self) -> bool:
         """Whether it still runs."""
@@ -250,8 +263,13 @@ class TopicStream:
             self._tables.append(QUARANTINE, rest, batch)
             written[QUARANTINE.name] = bad + len(holes)
         if good:
-            written |= self.plan.follow(accepted(parsed, table))
+            written |= self.plan.follow(accepted(parsed, table), more=self._has_more(span))
         return written
+
+    def _has_more(self, span: OffsetSpan) -> bool:
+        """Whether records wait already that this batch does not have."""
+        lag = self._lag_behind(span.end)
+        return lag is not None and lag.records > 0
 
     def _holes(self, topic: TopicIdentity, span: OffsetSpan, counts: Mapping[int, _Counted]) -> list[OffsetGap]:
         """What is gone for certain between what was read before and the first record of this batch."""

@@ -5,8 +5,7 @@ agent does: in full every 20 minutes, by changes in between, 1 % of the groups r
 written first; then the command itself runs beside a real broker and gets one look after the other. CPU and memory are
 those of the command and of all its processes: Java, Python, its workers. A look's time is from the broker's
 acknowledgement of its last record until the command says that nothing is left to read, which it does when gold is
-written. The first looks, in which Java compiles, stand apart. ``--groups 1000`` is a smaller world (ten partitions and
-ten members a group); ``--folder`` keeps the looks.
+written. The first looks, in which Java compiles, stand apart. ``--folder`` keeps the looks.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -51,6 +51,8 @@ TOPIC, TOPIC_PARTITIONS = "rackwise.telemetry", 6
 GOAL_CORE, GOAL_MIB, GOAL_S = 0.7, 2_560, 30.0
 FULL_LOOKS_AN_HOUR = 3
 QUICK_MS = 10_000
+INTERVAL_S = 20
+"""``spark.interval`` where looks come together; Spark begins its batches at multiples of it."""
 PATIENCE_S = 900.0
 
 
@@ -63,13 +65,17 @@ class World(NamedTuple):
     recorded: tuple[int, ...]
     warm: int
     """How many of those recorded are not measured."""
+    of_a_batch: int = 1
+    """How many come at once, after the first."""
+    look_every: str = "0s"
+    """``spark.look_every``."""
 
 
 MINUTES = World(10_000, MINUTE_MS, full=(0, 9), recorded=(0, 7, 8, 9, 18, 19, 20), warm=3)
-BATCHED = World(10_000, MINUTE_MS, full=(0,), recorded=tuple(range(16)), warm=6)
+BATCHED = World(10_000, MINUTE_MS, full=(0,), recorded=tuple(range(16)), warm=6, of_a_batch=5)
 """As with ``spark.interval: 5m``: after the first look, five looks a batch."""
-OF_A_BATCH = 5
-QUICK = World(10_000, QUICK_MS, full=(0,), recorded=tuple(range(12)), warm=3)
+QUICK = World(10_000, QUICK_MS, full=(0,), recorded=tuple(range(91)), warm=31, of_a_batch=30, look_every="1m")
+"""The same where a look is recorded each ten seconds."""
 SMALL = World(1_000, QUICK_MS, full=(0,), recorded=tuple(range(16)), warm=5)
 
 
@@ -146,18 +152,20 @@ def run(name: str, world: World, folder: Path) -> None:
     """Feed the command, and print the lines."""
     with EmbeddedCluster.start(ClusterSpec(racks=("a",))) as cluster, tempfile.TemporaryDirectory() as tables:
         feed = _Feed(cluster.bootstrap_servers, folder)
-        with _Ingest(cluster.bootstrap_servers, tables) as ingest:
+        interval_s = INTERVAL_S if world.of_a_batch > 1 else 5
+        given = {"spark.look_every": world.look_every, "spark.interval": f"{interval_s}s"}
+        with _Ingest(cluster.bootstrap_servers, tables, given) as ingest:
             if name == "minutes":
                 tell_minutes(world, [_one(feed, ingest, look) for look in world.recorded], ingest.family.peak_bytes)
-            elif name == "batched":
+            elif world.of_a_batch > 1:
                 _one(feed, ingest, *world.recorded[:1])
-                batches = [world.recorded[at : at + OF_A_BATCH] for at in range(1, len(world.recorded), OF_A_BATCH)]
-                took = [_one(feed, ingest, *batch) for batch in batches]
-                tell_batches(world, took[world.warm // OF_A_BATCH :], ingest.family.peak_bytes)
+                looks, size = world.recorded, world.of_a_batch
+                took = [_together(feed, ingest, looks[at : at + size]) for at in range(1, len(looks), size)]
+                tell_batches(world, took[world.warm // world.of_a_batch :], ingest.family.peak_bytes)
             else:
                 for look in world.recorded[: world.warm]:
                     _one(feed, ingest, look)
-                tell_stream(name, world, _stream(feed, ingest, world), ingest.family.peak_bytes)
+                tell_stream(world, _stream(feed, ingest, world), ingest.family.peak_bytes)
 
 
 def _one(feed: _Feed, ingest: _Ingest, *looks: int) -> Took:
@@ -168,6 +176,12 @@ def _one(feed: _Feed, ingest: _Ingest, *looks: int) -> Took:
     took = Took(looks[-1], at - acked, ingest.family.cpu_s() - began, ingest.compilers_s() - compilers_s)
     print(took, file=sys.stderr, flush=True)
     return took
+
+
+def _together(feed: _Feed, ingest: _Ingest, looks: tuple[int, ...]) -> Took:
+    """The looks in one batch: they are all there when it begins."""
+    time.sleep((INTERVAL_S / 4 - time.time()) % INTERVAL_S)
+    return _one(feed, ingest, *looks)
 
 
 def _stream(feed: _Feed, ingest: _Ingest, world: World) -> Stream:
@@ -198,31 +212,32 @@ def tell_minutes(world: World, took: list[Took], peak_bytes: float) -> None:
 
 
 def tell_batches(world: World, took: list[Took], peak_bytes: float) -> None:
-    """Five looks by changes at once."""
-    what = f"{size_of(world)}, {OF_A_BATCH} looks by changes a batch"
-    each_s = statistics.mean(one.cpu_s for one in took) / OF_A_BATCH
-    compilers_s = statistics.mean(one.compilers_s for one in took) / OF_A_BATCH
+    """The looks by changes of five minutes at once."""
+    what = f"{size_of(world)}, {world.of_a_batch} looks by changes a batch"
+    if world.look_every != "0s":
+        what += f", spark.look_every {world.look_every}"
+    each_s = statistics.mean(one.cpu_s for one in took) / world.of_a_batch
+    compilers_s = statistics.mean(one.compilers_s for one in took) / world.of_a_batch
     tell(
         f"{what}, CPU of one look",
         each_s,
         "s",
         note=f"mean of {len(took)} batches; {compilers_s:.0f} s Java's compilers",
     )
-    tell(f"{what}, one look a minute", each_s / 60, "cores", GOAL_CORE)
+    tell(f"{what}, a look each {world.every_ms // 1_000} s", each_s * 1_000 / world.every_ms, "cores", GOAL_CORE)
     tell(f"{what}, slowest batch until it is in gold", max(one.seconds for one in took), "s")
     tell(f"{what}, peak memory of driver and Python", peak_bytes / 2**20, "MiB", GOAL_MIB)
 
 
-def tell_stream(name: str, world: World, stream: Stream, peak_bytes: float) -> None:
+def tell_stream(world: World, stream: Stream, peak_bytes: float) -> None:
     """Looks in their own time."""
     what = f"{size_of(world)}, a look by changes each {world.every_ms // 1_000} s"
     each_s = stream.cpu_s / len(stream.took)
     note = f"{len(stream.took)} looks in {stream.wall_s:.0f} s, {stream.compilers_s:.0f} s of it Java's compilers"
     tell(f"{what}, CPU of one", each_s, "s", note=note)
-    core_goal, latency_goal = (GOAL_CORE, None) if name == "quick" else (None, GOAL_S)
-    tell(f"{what}, of the time until the next", each_s / (world.every_ms / 1_000), "cores", core_goal)
+    tell(f"{what}, of the time until the next", each_s / (world.every_ms / 1_000), "cores")
     tell(f"{what}, until it is in gold, median", statistics.median(stream.took), "s")
-    tell(f"{what}, until it is in gold, slowest", max(stream.took), "s", latency_goal)
+    tell(f"{what}, until it is in gold, slowest", max(stream.took), "s", GOAL_S)
     tell(f"{what}, peak memory of driver and Python", peak_bytes / 2**20, "MiB", GOAL_MIB)
 
 
@@ -262,11 +277,13 @@ class _Feed:
 class _Ingest:
     """The command, and what it and its children take."""
 
-    def __init__(self, servers: str, tables: str) -> None:
+    def __init__(self, servers: str, tables: str, given: Mapping[str, str]) -> None:
         self._command = [
             sys.executable, "-m", "agent", "spark", "ingest", "--master", "local[2]", "--tables", tables,
             "--bootstrap-servers", servers, "--set", "log.format=json",
         ]  # fmt: skip
+        for name, value in given.items():
+            self._command += ["--set", f"{name}={value}"]
         self._seen: list[tuple[int, float]] = []
         self._more = threading.Condition()
 

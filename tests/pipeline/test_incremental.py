@@ -27,7 +27,8 @@ from pipeline.jobs.incremental import (
     still_valid,
     with_predecessors,
 )
-from pipeline.jobs.refresh import LookKey, RefreshSettings, refresh
+from pipeline.jobs.refresh import RefreshSettings, refresh
+from pipeline.jobs.touched_looks import LookKey
 from pipeline.jobs.work import ClusterHour
 from pipeline.schemas import gold
 from pipeline.schemas.bronze import TELEMETRY

@@ -9,13 +9,14 @@ from pyspark.sql import SparkSession
 
 from agent.errors import ClusterUnreachable
 from pipeline.jobs.incremental import IncrementalSums, LookId
-from pipeline.jobs.refresh import LookKey, RefreshSettings, RefreshSummary
+from pipeline.jobs.refresh import RefreshSettings, RefreshSummary
+from pipeline.jobs.touched_looks import LookKey
 from pipeline.jobs.work import ClusterHour
 from pipeline.stream import live
 from pipeline.stream.live import LiveRefresh
 from pipeline.tables import TableStore
 
-ROWS = "cluster string, look string, taken_ms long, data string, base string, kind string"
+ROWS = "cluster string, look string, taken_ms long, data string, base string, kind string, n int"
 
 
 def test_histories_that_were_put_off_are_owed_until_they_stand(
@@ -54,7 +55,7 @@ def test_histories_that_were_put_off_are_owed_until_they_stand(
         return LiveRefresh(delta_tables, RefreshSettings(), print, histories_every_ms=histories_every_ms)
 
     def batch(of: LiveRefresh, hour: int) -> None:
-        of.on_telemetry(spark.createDataFrame([("c", "i-1", hour, "{}", None, "look")], ROWS))
+        of.on_telemetry(spark.createDataFrame([("c", "i-1", hour, "{}", None, "look", 0)], ROWS), more=False)
 
     seldom = runner(3_600_000)
     batch(seldom, 1)
@@ -93,7 +94,7 @@ def test_what_was_learned_is_given_away_after_the_first_batch_and_with_histories
     of = LiveRefresh(delta_tables, RefreshSettings(), told.append, histories_every_ms=3_600_000, publish=publish)
 
     def batch() -> None:
-        of.on_telemetry(spark.createDataFrame([("c", "i-1", 1, "{}", None, "look")], ROWS))
+        of.on_telemetry(spark.createDataFrame([("c", "i-1", 1, "{}", None, "look", 0)], ROWS), more=False)
 
     batch()  # no broker answers
     batch()
@@ -103,3 +104,40 @@ def test_what_was_learned_is_given_away_after_the_first_batch_and_with_histories
     assert len(given) == len(weights) == 3
     assert weights[0].startswith("weights: No broker answers: it is night")
     assert weights[1:] == ["weights: 3 records written"] * 2
+
+
+def test_a_look_of_which_the_end_still_comes_is_put_off_once(
+    spark: SparkSession, delta_tables: TableStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also over a kill: the next runner looks for what bronze has and silver has not."""
+    asked: list[dict[str, int]] = []
+
+    def refresh(
+        _tables: TableStore, looks: Sequence[LookKey], *, look_bytes: Mapping[LookId, int] | None, **_named: object
+    ) -> RefreshSummary:
+        assert look_bytes is None or {look.look for look in look_bytes} == {look.look for look in looks}
+        asked.append({look.look: look_bytes[LookId(*look[:2])] if look_bytes else 0 for look in looks})
+        return RefreshSummary(looks=len(looks))
+
+    monkeypatch.setattr(live, "refresh", refresh)
+    monkeypatch.setattr(live, "catch_up", lambda *_given: None)
+    unseen: list[LookKey] = []
+    monkeypatch.setattr(live, "unseen_looks", lambda _tables, _first_ms: tuple(unseen))
+
+    def batch(of: LiveRefresh, *events: tuple[str, str, int], more: bool) -> None:
+        rows = [("c", look, 5, "{}", None, kind, n) for look, kind, n in events]
+        of.on_telemetry(spark.createDataFrame(rows, ROWS), more=more)
+
+    of = LiveRefresh(delta_tables, RefreshSettings(), print, histories_every_ms=3_600_000)
+    batch(of, ("i-1", "topic", 0), more=True)
+    assert asked == []
+    batch(of, ("i-1", "look", 1), ("i-1", "report", 2), ("i-2", "topic", 0), more=True)
+    batch(of, ("i-3", "topic", 0), ("i-3", "look", 1), ("i-3", "report", 2), more=True)
+    batch(of, ("i-4", "topic", 0), more=False)
+    assert asked == [{"i-1": 6}, {"i-2": 2, "i-3": 6}, {"i-4": 2}]
+    batch(of, ("i-5", "topic", 0), more=True)
+    of.catch_up()
+    unseen += [LookKey("c", "i-5", 5), LookKey("c", "i-6", 5)]
+    of = LiveRefresh(delta_tables, RefreshSettings(), print, histories_every_ms=3_600_000)
+    batch(of, ("i-6", "topic", 0), more=True)
+    assert asked[3:] == [{"i-5": 2}, {"i-5": 0}]

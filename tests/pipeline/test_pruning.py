@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.backtest.strategies import chosen
 from pipeline.jobs import backtest, fleet, refresh
-from pipeline.jobs.refresh import LookKey, kept_looks, looks_of_days, taken_on
+from pipeline.jobs.touched_looks import LookKey, kept_looks, looks_of_days, taken_on
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.silver import LOOKS
 from pipeline.tables import TableStore

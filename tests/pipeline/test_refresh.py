@@ -12,7 +12,8 @@ from pyspark.testing import assertDataFrameEqual
 from agent.errors import BadInput
 from agent.telemetry.events import TelemetryEvent
 from agent.values.observation import Observation
-from pipeline.jobs.refresh import LookKey, RefreshSettings, looks_of_days, refresh
+from pipeline.jobs.refresh import RefreshSettings, refresh
+from pipeline.jobs.touched_looks import LookKey, looks_of_days
 from pipeline.schemas.bronze import PROPOSALS, TELEMETRY
 from pipeline.schemas.gold import GOLD, LEDGER, OUTCOMES, PARTITION_TRAFFIC, RACK_DRIFT, REBALANCES
 from pipeline.schemas.silver import LOOKS, SILVER

@@ -27,7 +27,8 @@ from assignors.problem import TopicPartition
 from pipeline.backtest.strategies import chosen
 from pipeline.jobs.backtest import BacktestRequest, run_backtest
 from pipeline.jobs.fleet import plan_looks
-from pipeline.jobs.refresh import LookKey, RefreshSettings, refresh, standing_on
+from pipeline.jobs.refresh import RefreshSettings, refresh
+from pipeline.jobs.touched_looks import LookKey, standing_on
 from pipeline.schemas.backtest import UNITS
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.fleet import PLANS
@@ -155,22 +156,24 @@ def recorded(folder: Path, full_every_ms: int, looks: int = 10) -> Told:
 class LiveTables:
     """Batch after batch into one root, each followed as ingest does."""
 
-    def __init__(self, tables: TableStore) -> None:
+    def __init__(self, tables: TableStore, settings: RefreshSettings = SETTINGS) -> None:
         self.tables = tables
-        self._live = LiveRefresh(tables, SETTINGS, lambda _: None, histories_every_ms=0)
+        self._live = LiveRefresh(tables, settings, lambda _: None, histories_every_ms=0)
         self._batches = 0
 
     def batch(self, *looks: Iterable[TelemetryEvent]) -> None:
         rows = telemetry(self.tables.spark, [event for look in looks for event in look])
         self.tables.append(TELEMETRY, rows, WriterBatch("test", self._batches))
         self._batches += 1
-        self._live.on_telemetry(rows)
+        self._live.on_telemetry(rows, more=False)
 
 
-def at_once(tables: TableStore, told: Iterable[list[TelemetryEvent]]) -> TableStore:
+def at_once(
+    tables: TableStore, told: Iterable[list[TelemetryEvent]], settings: RefreshSettings = SETTINGS
+) -> TableStore:
     rows = telemetry(tables.spark, [event for look in told for event in look])
     tables.append(TELEMETRY, rows, WriterBatch("test", 0))
-    refresh(tables, settings=SETTINGS)
+    refresh(tables, settings=settings)
     return tables
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
-from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from agent.journal.codec import to_bytes
@@ -23,7 +22,7 @@ from pipeline.kafka import TopicClient, source_options
 from pipeline.schemas.table import TableSpec
 from pipeline.stream.ingest import IngestTopics, StreamRunner, plans, streams
 from pipeline.stream.progress import BatchReport
-from pipeline.stream.topic import SourceSettings
+from pipeline.stream.topic import BatchFollower, SourceSettings, nothing_follows
 from pipeline.tables import TableStore
 from testbed.cluster import EmbeddedCluster
 
@@ -148,7 +147,7 @@ def runner(
     root: Path,
     *,
     say: Callable[[str], None] = print,
-    on_telemetry: Callable[[DataFrame], Mapping[str, int | None]] = lambda _: {},
+    on_telemetry: BatchFollower = nothing_follows,
     on_batch: Callable[[BatchReport], None] | None = None,
     cluster: str | None = None,
     **named: Any,

@@ -1,0 +1,123 @@
+"""Which looks are computed where they come more often than ``spark.look_every``."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from agent.telemetry.events import TelemetryEvent
+from pipeline.jobs.touched_looks import LookKey, computed_looks, has_ended, left_out, look_keys, unseen_looks
+from pipeline.schemas.bronze import TELEMETRY
+from pipeline.schemas.gold import GOLD
+from pipeline.schemas.silver import LOOKS, SILVER
+from pipeline.tables import Format, TableStore, WriterBatch
+from tests.pipeline.contents import contents
+from tests.pipeline.look_events import telemetry
+from tests.pipeline.test_whole_looks import SETTINGS, LiveTables, at_once, recorded
+
+MakeTables = Callable[[str, Format], TableStore]
+MINUTE_MS = 60_000
+
+
+def test_of_each_stretch_and_instance_one_look_is_computed(spark: SparkSession) -> None:
+    """Beside a model: the first, unless silver has another one; all that silver has stay."""
+    draw = random.Random(3)
+    names = [(draw.choice("cd"), f"{draw.choice(('a', 'b-b'))}-{number}") for number in range(400)]
+    candidates = {name: (draw.randrange(40 * MINUTE_MS), draw.random() < 0.2) for name in names}
+    stretches: dict[tuple[str, str, int], list[tuple[bool, int, str]]] = {}
+    for (cluster, look), (taken_ms, computed) in candidates.items():
+        stretch = (cluster, look.rpartition("-")[0], taken_ms // MINUTE_MS)
+        stretches.setdefault(stretch, []).append((not computed, taken_ms, look))
+    wanted = {
+        (stretch[0], look)
+        for stretch, of in stretches.items()
+        for at, (is_new, _, look) in enumerate(sorted(of))
+        if at and is_new
+    }
+    assert 100 < len(wanted) < 300
+    rows = [(*look, *told) for look, told in candidates.items()]
+    frame = spark.createDataFrame(rows, "cluster string, look string, taken_ms long, computed boolean")
+    assert {tuple(row) for row in left_out(frame, MINUTE_MS).collect()} == wanted
+
+
+@pytest.mark.drill
+def test_looks_in_between_are_left_out_batch_by_batch_and_at_once(make_tables: MakeTables, tmp_path: Path) -> None:
+    """A look a minute, one in three minutes is computed: the rows are those of a history that has no other looks."""
+    every_ms = 3 * MINUTE_MS
+    changes, full = (recorded(tmp_path, full_every_ms, looks=9) for full_every_ms in (150_000, 0))
+    told = list(changes.values())
+    first: dict[tuple[str, int], str] = {}
+    for look, (event, *_) in changes.items():
+        first.setdefault((look.rpartition("-")[0], event.taken_ms // every_ms), look)
+    chosen = set(first.values())
+    assert 3 <= len(chosen) <= 5
+    settings = replace(SETTINGS, look_every_ms=every_ms)
+
+    live = LiveTables(make_tables("live", "parquet"), settings)
+    live.batch(told[0], told[1])
+    live.batch(*told[3:6])
+    live.batch(told[2], told[3])  # late, and twice
+    live.batch(*told[6:])
+    assert {row.look for row in live.tables.read(LOOKS).collect()} == chosen
+    wanted = at_once(make_tables("no others", "parquet"), [full[look] for look in sorted(chosen)])
+    rows = contents(wanted, (*SILVER, *GOLD))
+    assert sum(map(len, rows.values())) > 50
+    assert contents(live.tables, (*SILVER, *GOLD)) == rows
+    again = at_once(make_tables("at once", "parquet"), told, settings)
+    assert contents(again, (*SILVER, *GOLD)) == rows
+
+
+def test_looks_of_what_the_agent_derived_are_never_left_out(make_tables: MakeTables, tmp_path: Path) -> None:
+    (events,) = recorded(tmp_path, 0, looks=1).values()
+    tables = make_tables("tables", "parquet")
+    kinds = {"report", "task-copies", "finding"}
+    derived = [
+        [event._replace(look=f"0000000a-{number}", base=None) for event in events if event.kind in kinds]
+        for number in (7, 8)
+    ]
+    rows = telemetry(tables.spark, [event for look in (events, *derived) for event in look])
+    tables.append(TELEMETRY, rows, WriterBatch("test", 0))
+    keys = sorted(LookKey(*row) for row in look_keys(rows).collect())
+    assert [(key.look, key.carries, key.observed) for key in keys] == [
+        ("0000000a-0", True, True), ("0000000a-7", False, False), ("0000000a-8", False, False),
+    ]  # fmt: skip
+    twin = keys[0]._replace(look="0000000a-9")
+    assert computed_looks(tables, [twin, *keys], MINUTE_MS) == keys
+    assert computed_looks(tables, [twin, *keys], 0) == [*keys, twin]
+
+
+def test_a_look_has_ended_when_what_is_written_last_is_there(spark: SparkSession, tmp_path: Path) -> None:
+    """In full, by changes, and of nothing but what the agent derived."""
+    whole, changed = recorded(tmp_path, 600_000, looks=2).values()
+    derived = [event._replace(look="0000000a-7") for event in whole if event.kind in {"report", "finding"}]
+    kept = next(event for event in changed if event.kind == "kept")
+    kept = kept._replace(data={**kept.data, "parts": 2})
+
+    def ended(events: Iterable[TelemetryEvent]) -> bool:
+        (row,) = look_keys(telemetry(spark, events), has_ended()).collect()
+        return bool(row["ended"])
+
+    assert [ended(events) for events in (whole, changed, derived)] == [True] * 3
+    for kind in ("look", "report"):
+        assert not ended(event for event in whole if event.kind != kind)
+    assert not ended(event for event in derived if event.kind != "report")
+    others = [event for event in changed if event.kind != "kept"]
+    assert not ended(others)
+    assert not ended([*others, kept])
+    assert ended([*others, kept, kept._replace(n=kept.n + 1)])
+
+
+def test_looks_that_a_dead_runner_put_off_are_found(make_tables: MakeTables, tmp_path: Path) -> None:
+    told = recorded(tmp_path, 0, looks=3)
+    tables = make_tables("tables", "parquet")
+    first, *later = told.values()
+    at_once(tables, [first])
+    rows = telemetry(tables.spark, [event for look in later for event in look])
+    tables.append(TELEMETRY, rows, WriterBatch("test", 1))
+    assert [look.look for look in unseen_looks(tables, 0)] == list(told)[1:]
+    assert [look.look for look in unseen_looks(tables, later[1][0].taken_ms)] == list(told)[2:]
