@@ -143,6 +143,8 @@ def source_options(kafka: KafkaClientConfig) -> dict[str, str]:
     named = java_properties(kafka)
     # A broker that does not answer is reported after seconds, not minutes: the runner tries again by itself.
     named.setdefault("request.timeout.ms", "15000")
+    # A consumer that is kept waits for its last fetch, in which nothing came, before it begins the next batch.
+    named["fetch.max.wait.ms"] = "50"
     named["default.api.timeout.ms"] = str(2 * int(named["request.timeout.ms"]))
     return {f"kafka.{name}": value for name, value in named.items()}
 

@@ -77,9 +77,10 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         java_properties(kafka)
 
 
-def test_options_of_a_source_bring_deadlines() -> None:
+def test_options_of_a_source_bring_deadlines_and_short_fetches() -> None:
     options = source_options(KafkaClientConfig.of({"bootstrap.servers": "a:1", "request.timeout.ms": "7000"}))
     assert options == {
         "kafka.bootstrap.servers": "a:1", "kafka.client.id": "rackwise",
         "kafka.request.timeout.ms": "7000", "kafka.default.api.timeout.ms": "14000",
+        "kafka.fetch.max.wait.ms": "50",
     }  # fmt: skip
