@@ -37,6 +37,8 @@ def start_java(settings: Mapping[str, str]) -> None:
 
     if SparkContext._gateway is not None:  # noqa: SLF001 pyspark has no other door
         return
+    # Java's compilers and buffers leave holes in each arena of glibc, of which it would make eight for each core.
+    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     public = [(name, value) for name, value in settings.items() if next(secrets_in(name, value), None) is None]
     launch: Callable[..., Any] = java_gateway.launch_gateway
     with _errors_passed_on() as errors:
