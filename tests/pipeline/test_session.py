@@ -59,6 +59,7 @@ def test_many_rows_are_worked_on_with_compiled_code_and_all_cores_and_few_again_
             "spark.sql.codegen.wholeStage": "true",
             "spark.sql.codegen.factoryMode": "FALLBACK",
             "spark.sql.adaptive.enabled": "true",
+            "spark.sql.subexpressionElimination.enabled": "true",
             "spark.sql.shuffle.partitions": str(spark.sparkContext.defaultParallelism),
         }
     with pytest.raises(OSError, match="the disk is full"), sized(spark, MANY_ROWS):
