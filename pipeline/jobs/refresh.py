@@ -155,10 +155,10 @@ def _events(
         return _LookEvents(None, (), {})
     telemetry = work.tables.read(bronze.TELEMETRY)
     where: tuple[Where, ...] = ()
-    if touched is not None:
-        telemetry, where = _of_looks(telemetry, touched)
-    if not where or "look" not in where[0]:
+    if touched is None:
         telemetry = without_left_out(telemetry, every_ms)
+    else:
+        telemetry, where = _of_looks(telemetry, touched, every_ms)
     known = dict(_look_bytes(telemetry) if look_bytes is None else look_bytes)
     standing = standing_looks(telemetry)
     if standing:
@@ -216,13 +216,13 @@ def _write_silver(work: RefreshWork, writes: list[TableWrite], jobs: SparkJobs) 
             jobs.start(work.write_one, write)
 
 
-def _of_looks(telemetry: DataFrame, touched: list[LookKey]) -> tuple[DataFrame, tuple[Where, ...]]:
+def _of_looks(telemetry: DataFrame, touched: list[LookKey], every_ms: int) -> tuple[DataFrame, tuple[Where, ...]]:
     """The events of the looks, and the place of their rows."""
     clusters = sorted({one.cluster for one in touched})
     days = sorted({day_of(one.taken_ms) for one in touched})
     rows = telemetry.where(F.col("cluster").isin(clusters))
     if len(touched) > MOST_LOOKS:
-        return rows.where(taken_on(days)), ({"day": days, "cluster": clusters},)
+        return without_left_out(rows.where(taken_on(days)), every_ms), ({"day": days, "cluster": clusters},)
     looks, times = sorted({one.look for one in touched}), sorted({one.taken_ms for one in touched})
     return (
         rows.where(F.col("look").isin(looks) & F.col("taken_ms").between(times[0], times[-1])),

@@ -60,10 +60,10 @@ def look_keys(telemetry: DataFrame, *others: Column) -> DataFrame:
 
 def has_ended() -> Column:
     """Of the rows of a look: whether those that an agent writes last are among them, as ``ended``."""
-    kept = F.when(F.col("kind") == EventKind.KEPT.value, F.struct("n"))
+    kept = F.col("kind") == EventKind.KEPT.value
     parts = F.regexp_extract(F.substring("data", 1, _HEAD_CHARS), r'"parts":\s*(\d{1,9})', 1).try_cast("long")
     ends = [F.max(F.col("kind") == kind.value) for kind in (EventKind.REPORT, EventKind.LOOK)]
-    all_kept = F.count_distinct(kept) >= F.max(F.when(kept.isNotNull(), parts))
+    all_kept = F.size(F.collect_set(F.when(kept, F.col("n")))) >= F.max(F.when(kept, parts))
     whole = ends[1] & F.when(F.max(F.col("base").isNotNull()), F.coalesce(all_kept, F.lit(False))).otherwise(True)  # noqa: FBT003
     return (ends[0] & (whole | ~F.max(_observed()))).alias("ended")
 

@@ -18,7 +18,7 @@ from agent.process import StopSignal
 from pipeline.kafka import TopicClient, missing_topic
 from pipeline.schemas import bronze
 from pipeline.stream.progress import BatchReport, TopicLag
-from pipeline.stream.topic import BatchFollower, SourceSettings, TopicIngest, TopicStream, nothing_follows
+from pipeline.stream.topic import BatchFollower, SourceSettings, TopicIngest, TopicStream
 from pipeline.stream.vacuum import TableVacuum
 from pipeline.tables import TableStore
 from pipeline.transforms import parse
@@ -42,7 +42,7 @@ class IngestTopics:
     journal: str
 
 
-def plans(names: IngestTopics, on_telemetry: BatchFollower = nothing_follows) -> tuple[TopicIngest, ...]:
+def plans(names: IngestTopics, on_telemetry: BatchFollower | None = None) -> tuple[TopicIngest, ...]:
     """The ingest of each topic; telemetry last, so that its refresh reads the others' new rows."""
     return (
         TopicIngest(

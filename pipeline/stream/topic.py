@@ -56,11 +56,6 @@ class BatchFollower(Protocol):
         """What it wrote: table -> rows, None where they were not counted. ``more``: records wait for the next batch."""
 
 
-def nothing_follows(_rows: DataFrame, /, *, more: bool) -> Mapping[str, int | None]:  # noqa: ARG001 as `BatchFollower` has it
-    """A `BatchFollower` that does nothing."""
-    return {}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicIngest:
     """What becomes of a topic."""
@@ -72,7 +67,7 @@ class TopicIngest:
     """Rows of the table, the raw record and the reason, of records."""
     event_ms: Callable[[DataFrame], DataFrame] | None = None
     """Adds ``event_time``, which moves the watermark; None where nothing can be late."""
-    follow: BatchFollower = nothing_follows
+    follow: BatchFollower | None = None
 
 
 class OffsetGap(NamedTuple):
@@ -262,7 +257,7 @@ class TopicStream:
         if rest is not None:
             self._tables.append(QUARANTINE, rest, batch)
             written[QUARANTINE.name] = bad + len(holes)
-        if good:
+        if good and self.plan.follow is not None:
             written |= self.plan.follow(accepted(parsed, table), more=self._has_more(span))
         return written
 

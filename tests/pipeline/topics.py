@@ -22,7 +22,7 @@ from pipeline.kafka import TopicClient, source_options
 from pipeline.schemas.table import TableSpec
 from pipeline.stream.ingest import IngestTopics, StreamRunner, plans, streams
 from pipeline.stream.progress import BatchReport
-from pipeline.stream.topic import BatchFollower, SourceSettings, nothing_follows
+from pipeline.stream.topic import BatchFollower, SourceSettings
 from pipeline.tables import TableStore
 from testbed.cluster import EmbeddedCluster
 
@@ -147,7 +147,7 @@ def runner(
     root: Path,
     *,
     say: Callable[[str], None] = print,
-    on_telemetry: BatchFollower = nothing_follows,
+    on_telemetry: BatchFollower | None = None,
     on_batch: Callable[[BatchReport], None] | None = None,
     cluster: str | None = None,
     **named: Any,
