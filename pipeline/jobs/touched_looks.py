@@ -25,7 +25,7 @@ from pipeline.local_relation import local_relation
 from pipeline.schemas import bronze, silver
 from pipeline.schemas.table import BOOLEAN, LONG, STRING, column, columns
 from pipeline.tables import TableStore
-from pipeline.transforms.spans import HOUR_MS
+from pipeline.transforms.spans import HOUR_MS, instance_of_look
 
 _DERIVED = [str(kind) for kind in DERIVED_SHAPES]
 _HEAD_CHARS = 200
@@ -68,10 +68,10 @@ def has_ended() -> Column:
     return (ends[0] & (whole | ~F.max(_observed()))).alias("ended")
 
 
-def unseen_looks(tables: TableStore, first_ms: int) -> tuple[LookKey, ...]:
-    """The looks of bronze since then of which silver has nothing, sorted: a runner put them off, and died."""
-    telemetry = tables.read(bronze.TELEMETRY).where(F.col("taken_ms") >= first_ms)
-    seen = between(tables.read(silver.LOOKS), first_ms, None).select("cluster", "look")
+def unseen_looks(tables: TableStore, first_ms: int, last_ms: int) -> tuple[LookKey, ...]:
+    """The looks of bronze between these times of which silver has nothing, sorted: a runner put them off, and died."""
+    telemetry = tables.read(bronze.TELEMETRY).where(F.col("taken_ms").between(first_ms, last_ms))
+    seen = between(tables.read(silver.LOOKS), first_ms, last_ms).select("cluster", "look")
     return _sorted(telemetry.join(seen, on=["cluster", "look"], how="left_anti"))
 
 
@@ -150,9 +150,10 @@ def left_out(candidates: DataFrame, every_ms: int) -> DataFrame:
     once = candidates.groupBy("cluster", "look").agg(
         F.min("taken_ms").alias("taken_ms"), F.max("computed").alias("computed")
     )
-    instance = F.regexp_extract("look", "^(.*)-", 1)
     stretch = F.floor(F.col("taken_ms") / every_ms)
-    in_order = Window.partitionBy("cluster", instance, stretch).orderBy(F.desc("computed"), "taken_ms", "look")
+    in_order = Window.partitionBy("cluster", instance_of_look(), stretch).orderBy(
+        F.desc("computed"), "taken_ms", "look"
+    )
     numbered = once.withColumn("turn", F.row_number().over(in_order))
     return numbered.where("turn > 1 AND NOT computed").select("cluster", "look")
 

@@ -108,7 +108,9 @@ class LiveRefresh:
             else:
                 (put_off if more and not row["ended"] else looks)[key] = came
         if self._is_first and found:
-            for look in unseen_looks(self._tables, min(row["taken_ms"] for row in found) - LONGEST_MS):
+            # Those around the oldest look of the batch: one record with a time of long ago must not read all of bronze.
+            first_ms = min(row["taken_ms"] for row in found)
+            for look in unseen_looks(self._tables, first_ms - LONGEST_MS, first_ms + LONGEST_MS):
                 if look[:3] not in put_off:
                     looks.setdefault(look[:3], _Arrived(look, None))
         return looks, put_off

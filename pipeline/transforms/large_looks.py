@@ -16,6 +16,7 @@ from pipeline.local_relation import local_relation
 from pipeline.schemas.silver import LOOKS
 from pipeline.schemas.table import LONG, STRING, column, columns
 from pipeline.transforms.look_parts import APPLICATION, GROUP, TOPIC
+from pipeline.transforms.spans import instance_of_look
 
 PART_BYTES = 8_000_000
 """About a tenth of a look of 100,000 partitions, and a second or two of work."""
@@ -108,7 +109,7 @@ def _looks(parts: DataFrame) -> DataFrame:
     own: dict[str, Column] = {"topics": F.col("topics").cast("int"), "groups": F.col("groups").cast("int")}
     names = [field.name for field in fields]
     good = F.struct(*(own.get(name, F.col(f"there.{name}")).alias(name) for name in names))
-    wrong = {"complete": F.lit(False), "problem": F.col("problem"), "instance": F.regexp_extract("look", "^(.*)-", 1)}  # noqa: FBT003
+    wrong = {"complete": F.lit(False), "problem": F.col("problem"), "instance": instance_of_look()}  # noqa: FBT003
     bad = F.struct(*(wrong.get(field.name, F.lit(None)).cast(field.dataType).alias(field.name) for field in fields))
     whole = F.when(F.col("problem").isNull(), good).otherwise(bad)
     empty = [F.lit(None).cast(field.dataType).alias(field.name) for field in parts.schema if field.name not in _OWN]

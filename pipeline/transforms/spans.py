@@ -223,6 +223,11 @@ def day_of(epoch_ms: Column) -> Column:
     return F.when(epoch_ms.between(FIRST_MS, LAST_MS), day).when(epoch_ms.isNotNull(), "1970-01-01")
 
 
+def instance_of_look() -> Column:
+    """The agent's instance, from the id of the look in ``look``: as `pipeline.transforms.look_rows.instance_of`."""
+    return F.regexp_extract("look", "(?s)^(.*)-", 1)
+
+
 def of_gap(number: Column) -> Column:
     """The same in a gap, 0 where looks cover the time."""
     return F.when(F.col("seen"), F.lit(0).cast("long")).otherwise(number)

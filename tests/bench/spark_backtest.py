@@ -23,7 +23,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from pipeline.backtest.slices import LookSlicer
 from pipeline.backtest.strategies import chosen
-from pipeline.jobs.backtest import DAY_MS, BacktestRequest, live
+from pipeline.jobs.backtest import DAY_MS, BacktestRequest, run_backtest
 from pipeline.schemas.backtest import SLICES
 from pipeline.session import spark_session
 from pipeline.tables import TableStore
@@ -153,7 +153,7 @@ def measured(folder: Path, groups: int, cores: int) -> dict[str, object]:
     slices = TableStore(spark, str(folder), "parquet")
     with tempfile.TemporaryDirectory() as results:
         tables = Narrowed(spark, results, slices, buckets)
-        done = live(
+        done = run_backtest(
             tables,
             BacktestRequest(strategies=chosen(STRATEGIES), by="groups"),
             lambda line: print(line, file=sys.stderr),

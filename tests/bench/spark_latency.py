@@ -137,6 +137,7 @@ def running(tables: TableStore, settings) -> Iterator[list[str]]:
         brokers=TopicClient(settings.kafka),
         checkpoints=f"{tables.root}/_checkpoints",
         say=say,
+        on_batch=lambda _report: None,
     )
     ingest = StreamRunner(made, expected_cluster=None, patience_ms=60_000, say=say)
 

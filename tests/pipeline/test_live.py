@@ -122,7 +122,7 @@ def test_a_look_of_which_the_end_still_comes_is_put_off_once(
     monkeypatch.setattr(live, "refresh", refresh)
     monkeypatch.setattr(live, "catch_up", lambda *_given: None)
     unseen: list[LookKey] = []
-    monkeypatch.setattr(live, "unseen_looks", lambda _tables, _first_ms: tuple(unseen))
+    monkeypatch.setattr(live, "unseen_looks", lambda *_given: tuple(unseen))
 
     def batch(of: LiveRefresh, *events: tuple[str, str, int], more: bool) -> None:
         rows = [("c", look, 5, "{}", None, kind, n) for look, kind, n in events]

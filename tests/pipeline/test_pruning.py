@@ -70,7 +70,7 @@ def test_fleet_backtest_and_refresh_read_their_days_alone_and_deleted_days_are_l
     assert days_read(delta_tables.read(TELEMETRY).where(taken_on([DAYS[4], DAYS[1]]))) == [DAYS[1], DAYS[4]]
     keys = [LookKey("new", f"0000abcd-{number}", BEGIN_MS + number * DAY_MS) for number in range(6)]
     assert looks_of_days(delta_tables, (DAYS[2],)) == (keys[2],)
-    of_looks, _ = refresh._of_looks(delta_tables.read(TELEMETRY), [keys[3]])
+    of_looks, _ = refresh._of_looks(delta_tables.read(TELEMETRY), [keys[3]], 0)
     assert days_read(of_looks) == [DAYS[3]]
 
     assert kept_looks(delta_tables) is None, "nothing was computed yet"

@@ -119,5 +119,7 @@ def test_looks_that_a_dead_runner_put_off_are_found(make_tables: MakeTables, tmp
     at_once(tables, [first])
     rows = telemetry(tables.spark, [event for look in later for event in look])
     tables.append(TELEMETRY, rows, WriterBatch("test", 1))
-    assert [look.look for look in unseen_looks(tables, 0)] == list(told)[1:]
-    assert [look.look for look in unseen_looks(tables, later[1][0].taken_ms)] == list(told)[2:]
+    first_ms, second_ms, third_ms = (events[0].taken_ms for events in told.values())
+    assert [look.look for look in unseen_looks(tables, first_ms, third_ms)] == list(told)[1:]
+    assert [look.look for look in unseen_looks(tables, third_ms, third_ms + 1)] == list(told)[2:]
+    assert [look.look for look in unseen_looks(tables, first_ms, second_ms)] == list(told)[1:2]

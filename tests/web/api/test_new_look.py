@@ -1,4 +1,4 @@
-"""While the documents of a new look are made, the look before is answered; a large cluster is answered in time."""
+"""While the documents of a new look are made, the look before is answered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 from agent.values.cycle import Cycle
 from tests.cli.documents import a_cluster
-from tests.synthetic_cluster import synthetic_cluster
 from tests.web.api.agents import cycle_of, state_of, view_of
 from tests.web.api.servers import client_of
 
@@ -67,24 +66,3 @@ def test_a_request_that_fails_makes_the_documents_of_a_new_look_all_the_same(pat
         until = time.monotonic() + 10
         while cycle_shown(client.get("/api/v1/cluster")) == 1:
             assert time.monotonic() < until
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["/groups?limit=100", "/groups?q=group-00&sort=-usd_per_day", "/groups?limit=1000&sort=group", "/topics?limit=100",
-     "/cluster", "/racks", "/findings", "/doctor", "/brokers", "/look"],
-)  # fmt: skip
-def test_ten_thousand_groups_are_answered_in_time(large: httpx.Client, path: str) -> None:
-    large.get(f"/api/v1{path}")  # the first request of a route after the start makes its documents
-    began = time.process_time()
-    answer = large.get(f"/api/v1{path}")
-    assert answer.status_code == 200
-    assert time.process_time() - began < 0.5
-
-
-@pytest.fixture(scope="module")
-def large() -> object:
-    """The API beside a cluster of 10,000 groups."""
-    with client_of(view_of(cycle_of(synthetic_cluster(10_000, improvable=0.05)))) as client:
-        client.timeout = httpx.Timeout(120)
-        yield client
