@@ -71,6 +71,9 @@ _TUNED = {
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     # A row of telemetry has kilobytes: by default Python workers would hold 10,000 of them in Arrow, and again as text.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "1000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "4m",
+    # And Java 4,096 of a file, in arrays that double.
+    "spark.sql.parquet.columnarReaderBatchSize": "512",
     # Plans are not looked at here, and to write them out in full takes a fiftieth of all time.
     "spark.sql.ui.explainMode": "simple",
     # Tables are small files here: Spark's 200 and Delta's 50 tasks would each cost more than the data.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -81,11 +81,8 @@ def with_kept(rows: DataFrame, full: DataFrame) -> DataFrame:
 def _whole(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     schema = to_arrow_schema(_SCHEMA)
     rows = (row for batch in batches for row in batch.to_pylist())
-    whole = (
-        event
-        for _, of_base in groupby(rows, key=lambda row: (row["cluster"], row["base"]))
-        for event in _standing(of_base)
-    )
+    of_bases = groupby(rows, key=itemgetter("cluster", "base"))
+    whole = (event for _, of_base in of_bases for event in _standing(of_base))
     while part := [event._asdict() for event in islice(whole, _ROWS)]:
         yield pa.RecordBatch.from_pylist(part, schema=schema)
 
@@ -93,7 +90,7 @@ def _whole(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _standing(rows: Iterable[dict[str, object]]) -> Iterator[StandingEvent]:
     """The looks by changes that stand on one full look, which comes first."""
     full: dict[int, list[StandingEvent]] = {}
-    for turn, of_turn in groupby(rows, key=lambda row: row["turn"]):
+    for turn, of_turn in groupby(rows, key=itemgetter("turn")):
         events = (StandingEvent(**{name: row[name] for name in StandingEvent._fields}) for row in of_turn)  # type: ignore[arg-type]
         if turn == 0:
             for event in events:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import Self
 
 import psutil
@@ -24,6 +26,8 @@ class ProcessFamily:
         self._cpu_s: dict[tuple[int, float], float] = {}
         """Of each process that was seen, by its pid and start: what it took itself, when it was last seen."""
         self.peak_bytes = 0.0
+        self.peak_shares: list[tuple[str, float]] = []
+        """Program and bytes of each process at that moment."""
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -58,12 +62,18 @@ class ProcessFamily:
 
     def _watch(self) -> None:
         while not self._end.wait(_EVERY_S):
-            self.peak_bytes = max(self.peak_bytes, self.total(_resident))
+            shares: list[tuple[str, float]] = []
+            total = self.total(partial(_resident, shares))
+            if total > self.peak_bytes:
+                self.peak_bytes, self.peak_shares = total, shares
             self.cpu_s()
 
 
-def _resident(process: psutil.Process) -> float:
+def _resident(shares: list[tuple[str, float]], process: psutil.Process) -> float:
     """Bytes; none of what Java forks, which shares all of Java's pages until it runs something else."""
     parent, program = process.parent(), process.exe()  # its name is that of the thread that forked it
     is_forked = program.endswith("/java") and parent is not None and parent.exe() == program
-    return 0.0 if is_forked else process.memory_info().rss
+    if is_forked:
+        return 0.0
+    shares.append((Path(program).name, process.memory_info().rss))
+    return shares[-1][1]

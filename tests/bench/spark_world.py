@@ -156,16 +156,16 @@ def run(name: str, world: World, folder: Path) -> None:
         given = {"spark.look_every": world.look_every, "spark.interval": f"{interval_s}s"}
         with _Ingest(cluster.bootstrap_servers, tables, given) as ingest:
             if name == "minutes":
-                tell_minutes(world, [_one(feed, ingest, look) for look in world.recorded], ingest.family.peak_bytes)
+                tell_minutes(world, [_one(feed, ingest, look) for look in world.recorded], ingest.family)
             elif world.of_a_batch > 1:
                 _one(feed, ingest, *world.recorded[:1])
                 looks, size = world.recorded, world.of_a_batch
                 took = [_together(feed, ingest, looks[at : at + size]) for at in range(1, len(looks), size)]
-                tell_batches(world, took[world.warm // world.of_a_batch :], ingest.family.peak_bytes)
+                tell_batches(world, took[world.warm // world.of_a_batch :], ingest.family)
             else:
                 for look in world.recorded[: world.warm]:
                     _one(feed, ingest, look)
-                tell_stream(world, _stream(feed, ingest, world), ingest.family.peak_bytes)
+                tell_stream(world, _stream(feed, ingest, world), ingest.family)
 
 
 def _one(feed: _Feed, ingest: _Ingest, *looks: int) -> Took:
@@ -195,7 +195,7 @@ def _stream(feed: _Feed, ingest: _Ingest, world: World) -> Stream:
     return Stream(took, ingest.family.cpu_s() - used_s, ingest.compilers_s() - compilers_s, time.monotonic() - began)
 
 
-def tell_minutes(world: World, took: list[Took], peak_bytes: float) -> None:
+def tell_minutes(world: World, took: list[Took], family: ProcessFamily) -> None:
     """The hour's mix: three looks in full, the others by changes."""
     later = took[world.warm :]
     by_kind = [[one for one in later if (one.look in world.full) == is_full] for is_full in (True, False)]
@@ -208,10 +208,10 @@ def tell_minutes(world: World, took: list[Took], peak_bytes: float) -> None:
     tell(f"{what}, a look by changes, CPU", changed, "s", note=note)
     tell(f"{what}, slowest look until it is in gold", max(one.seconds for one in later), "s")
     tell(f"{what}, one look a minute, the mix of an hour", mix / 60, "cores", GOAL_CORE)
-    tell(f"{what}, peak memory of driver and Python", peak_bytes / 2**20, "MiB", GOAL_MIB)
+    tell_memory(what, family)
 
 
-def tell_batches(world: World, took: list[Took], peak_bytes: float) -> None:
+def tell_batches(world: World, took: list[Took], family: ProcessFamily) -> None:
     """The looks by changes of five minutes at once."""
     what = f"{size_of(world)}, {world.of_a_batch} looks by changes a batch"
     if world.look_every != "0s":
@@ -226,10 +226,10 @@ def tell_batches(world: World, took: list[Took], peak_bytes: float) -> None:
     )
     tell(f"{what}, a look each {world.every_ms // 1_000} s", each_s * 1_000 / world.every_ms, "cores", GOAL_CORE)
     tell(f"{what}, slowest batch until it is in gold", max(one.seconds for one in took), "s")
-    tell(f"{what}, peak memory of driver and Python", peak_bytes / 2**20, "MiB", GOAL_MIB)
+    tell_memory(what, family)
 
 
-def tell_stream(world: World, stream: Stream, peak_bytes: float) -> None:
+def tell_stream(world: World, stream: Stream, family: ProcessFamily) -> None:
     """Looks in their own time."""
     what = f"{size_of(world)}, a look by changes each {world.every_ms // 1_000} s"
     each_s = stream.cpu_s / len(stream.took)
@@ -238,7 +238,13 @@ def tell_stream(world: World, stream: Stream, peak_bytes: float) -> None:
     tell(f"{what}, of the time until the next", each_s / (world.every_ms / 1_000), "cores")
     tell(f"{what}, until it is in gold, median", statistics.median(stream.took), "s")
     tell(f"{what}, until it is in gold, slowest", max(stream.took), "s", GOAL_S)
-    tell(f"{what}, peak memory of driver and Python", peak_bytes / 2**20, "MiB", GOAL_MIB)
+    tell_memory(what, family)
+
+
+def tell_memory(what: str, family: ProcessFamily) -> None:
+    """At its peak, and of which processes."""
+    note = ", ".join(f"{program} {size / 2**20:.0f}" for program, size in family.peak_shares)
+    tell(f"{what}, peak memory of driver and Python", family.peak_bytes / 2**20, "MiB", GOAL_MIB, note=note)
 
 
 def size_of(world: World) -> str:

@@ -33,6 +33,8 @@ class Outcome(NamedTuple):
 
 
 OUTCOMES: list[Outcome] = []
+REPEATED: list[str] = []
+"""Drills that were done again, because the controller of their first cluster met a fault of its own, which is told."""
 
 
 class Clocks:
