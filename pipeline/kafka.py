@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and not listed in __all__
+from confluent_kafka.admin import (
     AdminClient,
     OffsetSpec,
 )

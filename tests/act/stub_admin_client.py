@@ -8,8 +8,15 @@ from typing import Any
 
 from agent.values.observation import RawBroker, RawPartition, RawReassignment, RawTopic
 from agent.values.throttles import KEYS_OF, SeenThrottle, ThrottleChange, ThrottleResource
-from agent.wire.changes import DONE, ChangeResult, DescribedThrottles, Fate, LeaveOut, RequestPrecheck
-from agent.wire.changes import LeaveOut as ConfigsLeftOut
+from agent.wire.changes import (
+    DONE,
+    ChangeResult,
+    DescribedThrottles,
+    Fate,
+    LeaveOut,
+    LeaveOutThrottles,
+    RequestPrecheck,
+)
 from agent.wire.cluster_calls import ClusterAnswer, DescribedConfigs, TopicsAnswer
 from agent.wire.failure import CallFailed, Deadline
 from assignors.problem import TopicPartition
@@ -118,7 +125,7 @@ class StubAdminClient:
         changes: Iterable[ThrottleChange],
         deadline_ms: int,
         begin_by: Deadline | None = None,
-        leave_out: ConfigsLeftOut | None = None,
+        leave_out: LeaveOutThrottles | None = None,
     ) -> dict[ThrottleResource, ChangeResult]:
         every = list(changes)
         now = {

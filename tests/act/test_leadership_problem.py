@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from agent.act.journal.journal import TopicRead
 from agent.act.journal.journal_topic import JournalWatermark, TopicOffsets
+from agent.act.journal.kafka_journal import KafkaJournal
 from agent.act.lead import leadership as module
 from agent.act.lead.leadership import JournalLeadership
 from agent.act.lead.leadership_plan import LeadershipPlan
@@ -114,7 +115,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(module, "JournalTopic", UnchangedTopic)
     monkeypatch.setattr(module, "committed_watermark", lambda *_: JournalWatermark())
     monkeypatch.setattr(module, "end_of", lambda *_: pytest.fail("not asked"))
-    monkeypatch.setattr(module.KafkaJournal, "open", one.opens)
+    monkeypatch.setattr(KafkaJournal, "open", one.opens)
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: one.now))
     monkeypatch.setattr(JournalLeadership, "_commands_end", lambda _: None)
     monkeypatch.setattr(JournalLeadership, "_named", lambda _: ())

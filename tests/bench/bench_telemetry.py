@@ -56,7 +56,7 @@ class TopicFlow(NamedTuple):
 
 
 def main() -> None:
-    record = Settings().record
+    record = Settings.model_validate({}).record
     looks = record.full_every_ms // MINUTE_MS
     cycles = list(_cycles(looks))
     full = FullLook(head_of(cycles[0]))

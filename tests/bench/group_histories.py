@@ -92,7 +92,7 @@ class History:
         config = {"min.insync.replicas": "1", "cleanup.policy": "delete"}
         classic = tuple(group for group in self._groups if isinstance(group, RawClassicGroup))
         newer = tuple(group for group in self._groups if isinstance(group, RawConsumerGroup))
-        groups = (*classic, *newer)
+        groups: tuple[RawClassicGroup | RawConsumerGroup, ...] = (*classic, *newer)
         observation = Observation(
             cluster_id=CLUSTER,
             controller=0,

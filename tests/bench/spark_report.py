@@ -19,7 +19,7 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from pipeline.schemas import gold, silver
@@ -101,7 +101,7 @@ def made(root: str, clusters: int, days: int, groups: int) -> list[tuple[str, in
     return counts
 
 
-def _ledger(by_group: DataFrame, spark: SparkSession, sizes: F.Column) -> DataFrame:
+def _ledger(by_group: DataFrame, spark: SparkSession, sizes: Column) -> DataFrame:
     """Each group reads its topic from two racks in each of three, and the topic is replicated from rack to rack."""
     pairs = spark.createDataFrame(
         [("consume", source, target) for target in "abc" for source in (target, "abc"[(ord(target) - 96) % 3])]
@@ -126,7 +126,7 @@ def _ledger(by_group: DataFrame, spark: SparkSession, sizes: F.Column) -> DataFr
     )  # fmt: skip
 
 
-def _traffic(by_group: DataFrame, spark: SparkSession, sizes: F.Column) -> DataFrame:
+def _traffic(by_group: DataFrame, spark: SparkSession, sizes: Column) -> DataFrame:
     parts = spark.range(PARTITIONS).select(F.col("id").cast("int").alias("partition"))
     return by_group.crossJoin(F.broadcast(parts)).select(
         "cluster", "hour_ms", "day", "partition", _named("topic").alias("topic"), F.lit(3_600.0).alias("seconds"),
@@ -144,7 +144,7 @@ def _locality(by_group: DataFrame, spark: SparkSession) -> DataFrame:
     )  # fmt: skip
 
 
-def _conservation(by_group: DataFrame, spark: SparkSession, sizes: F.Column) -> DataFrame:
+def _conservation(by_group: DataFrame, spark: SparkSession, sizes: Column) -> DataFrame:
     paths = spark.createDataFrame([("produce",), ("replicate",), ("consume",)], "path string")
     return by_group.crossJoin(F.broadcast(paths)).select(
         "cluster", "hour_ms", "day", "path", _named("topic").alias("topic"), sizes.alias("booked_bytes"),
@@ -171,7 +171,7 @@ def _looks(hours: DataFrame, spark: SparkSession) -> DataFrame:
     )  # fmt: skip
 
 
-def _named(what: str) -> F.Column:
+def _named(what: str) -> Column:
     return F.concat(F.lit(f"{what}-"), F.col("g"))
 
 

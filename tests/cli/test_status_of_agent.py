@@ -48,7 +48,7 @@ def report(
     lines = [TelemetryLine(line.encode()) for event in told for line in to_lines(event)]
     heard = () if why else runs_in_lines(lines, None, observation.taken_ms)
     monkeypatch.setattr("agent.record.newest_look.agents_in", lambda *_given, **_named: heard)
-    return AgentReportQuery(Settings()).of(observation)
+    return AgentReportQuery(Settings.model_validate({})).of(observation)
 
 
 def test_an_agent_that_leads_is_told_with_what_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def test_a_report_that_does_not_come_is_waited_for_no_longer_than_said(monkeypat
     monkeypatch.setattr(running_agents, "REPORT_MS", 1)
     started = SimpleNamespace(start=lambda: None, join=lambda timeout: timeout)
     monkeypatch.setattr("agent.cli.running_agents.threading.Thread", lambda **_named: started)
-    assert AgentReportQuery(Settings()).of(WITH_TOPIC) is None
+    assert AgentReportQuery(Settings.model_validate({})).of(WITH_TOPIC) is None
 
 
 @pytest.mark.parametrize(

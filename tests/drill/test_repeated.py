@@ -38,7 +38,7 @@ class Drill:
 
     def runtest(self) -> object:
         self.used.append((self.funcargs["arena"], self.funcargs["tmp_path"]))
-        hook = conftest.pytest_pyfunc_call(self)  # type: ignore[arg-type] what it asks of a test
+        hook = conftest.pytest_pyfunc_call(self)
         next(hook)
         harness.OUTCOMES.append(harness.Outcome("fault", 1, self.ends[0] is None, None, None))
         end = self.ends.pop(0)

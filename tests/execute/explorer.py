@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from random import Random
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 from tests.execute.invariants import all_ended, broken
 from tests.execute.model_steps import Transitions
@@ -125,8 +125,8 @@ class Numbers:
 
     def unpack(self, packed: Packed) -> System:
         values = [self._values[number] for number in packed[1:]]
-        cluster, journal, wire, left, ended, harm, former = cast("tuple[Any, ...]", values[:7])
-        agents = cast("tuple[Any, ...]", tuple(values[7:]))
+        cluster, journal, wire, left, ended, harm, former = values[:7]
+        agents = tuple(values[7:])
         return System(cluster, journal, packed[0], agents, wire, left, ended, harm, former)
 
     def number(self, value: object) -> int:

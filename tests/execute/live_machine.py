@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from agent.execute.reassign.machine import resume, step
 from agent.execute.reassign.messages import (
@@ -59,7 +60,7 @@ class Live:
         self.cluster = Cluster(parts, frozenset({1, 2, 3}))._replace(**cluster)
         self.journal = ReassignmentRecords()
         self.notices: list[NotifyOperator] = []
-        self.acts: list[object] = []
+        self.acts: list[Any] = []
         self.finished: list[FinishPlan] = []
         self.ended: list[ReassignmentPlan] = []
         self.closed: list[Batch] = []

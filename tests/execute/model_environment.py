@@ -66,11 +66,11 @@ def steps_of_others(scenario: Scenario, system: System) -> Iterator[tuple[str, S
         yield "t is made anew", system._replace(cluster=cluster._replace(parts=anew, settings=settings), left=gone)
     if left.throttles:
         for resource, key, value in ((ThrottleResource(broker=1), LEADER_RATE, "7"),):
-            settings = {(it[0], it[1]): it[2] for it in cluster.settings} | {(resource, key): value}
+            values = {(it[0], it[1]): it[2] for it in cluster.settings} | {(resource, key): value}
             yield (
                 "someone else sets a rate",
                 system._replace(
-                    cluster=cluster._replace(settings=tuple(sorted((*it, value) for it, value in settings.items()))),
+                    cluster=cluster._replace(settings=tuple(sorted((*it, value) for it, value in values.items()))),
                     left=left._replace(throttles=left.throttles - 1),
                 ),
             )

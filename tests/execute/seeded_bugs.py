@@ -250,11 +250,9 @@ def sends_again_under_min_isr(patch: Patch) -> None:
     original = batch_step._send_again
 
     def careless(view: ExecutorView, *rest: Any) -> BatchDecision | None:
-        kept, batch_step.hold_reason = batch_step.hold_reason, lambda *_: None
-        try:
+        with pytest.MonkeyPatch.context() as inside:
+            inside.setattr(batch_step, "hold_reason", lambda *_: None)
             return original(view, *rest)
-        finally:
-            batch_step.hold_reason = kept
 
     patch.setattr(batch_step, "_send_again", careless)
 
@@ -266,8 +264,9 @@ def rolls_back_through_a_pause(patch: Patch) -> None:
     def back(why: str | None, _view: ExecutorView, plan: ReassignmentPlan) -> str | None:
         return None if plan.state is PlanState.ROLLING_BACK else why
 
-    patch.setattr(executor_view, "not_allowed_reason", _on(executor_view.not_allowed_reason, back))
-    patch.setattr(plan_step, "not_allowed_reason", _on(plan_step.not_allowed_reason, back))
+    careless = _on(executor_view.not_allowed_reason, back)
+    for module in (executor_view, plan_step):
+        patch.setattr(module, "not_allowed_reason", careless)
 
 
 def sends_what_the_guard_holds(patch: Patch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -169,9 +168,11 @@ def prepared(folder: Path, bootstrap_servers: str, prefix: str) -> None:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Kill it with everything below it."""
-    for one in (*_below(process.pid), process):
+    below = _below(process.pid)
+    process.kill()
+    for one in below:
         with suppress(psutil.Error):
-            one.send_signal(signal.SIGKILL)
+            one.kill()
     process.wait(30)
 
 

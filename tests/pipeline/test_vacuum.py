@@ -20,7 +20,6 @@ from pipeline.schemas.bronze import JOURNAL, PROPOSALS, TELEMETRY
 from pipeline.schemas.gold import LEDGER
 from pipeline.schemas.silver import LOOKS
 from pipeline.schemas.table import TableSpec, day_of
-from pipeline.stream import vacuum
 from pipeline.stream.vacuum import TableVacuum
 from pipeline.tables import Format, TableStore, WriterBatch
 from tests.pipeline.test_many_batches import ROWS
@@ -218,7 +217,7 @@ def test_tables_take_turns_and_what_fails_is_told_once(
         if table.name == "silver.b":
             StoredFiles(delta_tables.spark).read("nowhere://x/y")
 
-    monkeypatch.setattr(vacuum.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(TableStore, "vacuum", vacuumed)
     turns = TableVacuum(delta_tables, tables, told.append, retention={}, every_s=30)
     for second in range(0, 61, 5):

@@ -14,7 +14,7 @@ from agent.values.limits import GroupLimits, Limits, PlanLimits
 from agent.values.memo import Memo
 from agent.values.memory import Memory
 from agent.values.plan import NotPredicted, Prediction, PredictionBasis, PredictionCertainty
-from agent.values.snapshot import GroupKind, MemberTasks, TaskStatefulness
+from agent.values.snapshot import ConsumerGroup, GroupKind, MemberTasks, TaskStatefulness
 from assignors.problem import TaskId
 from tests.snapshots import Builder, a_cluster, member, process, task, tp, tps
 from tests.snapshots import tasks as named
@@ -125,6 +125,7 @@ def test_a_broker_group_ignores_racks_and_sticks_to_its_target():
     # one member less: what it had goes to the other
     snapshot = built.snapshot()
     group = snapshot.groups["g"]
+    assert isinstance(group, ConsumerGroup)
     fewer = predict(group._replace(members=group.members[:1]), snapshot, JAVA)
     assert fewer.settled is not None
     assert dict(fewer.settled.reads) == {"m1": tps("t-0 t-1")}

@@ -21,7 +21,7 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined] # public, not in __all__
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from agent.act.commands.inbox import MOST_AT_ONCE, POSITION, InboxCommand, command_bytes, command_of, is_answered
 from agent.act.journal.journal_topic import NO_EXECUTOR, start_executor

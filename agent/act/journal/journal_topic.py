@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and not listed in __all__
+from confluent_kafka.admin import (
     AdminClient,
     ConfigResource,
     OffsetSpec,

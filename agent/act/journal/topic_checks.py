@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import (  # type: ignore[attr-defined] # public, and not listed in __all__
+from confluent_kafka.admin import (
     AclOperation,
     AdminClient,
     ConfigResource,

@@ -205,12 +205,16 @@ class Recorder(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def redirecting() -> Iterator[tuple[str, type[Recorder]]]:
-    handler = type("Handler", (Recorder,), {"seen": []})
-    server = HTTPServer(("127.0.0.1", 0), handler)
+    class Handler(Recorder):
+        """Of this test."""
+
+        seen: list[tuple[str, str | None]] = []  # noqa: RUF012 its server makes a handler for each request
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
-    handler.target = f"http://127.0.0.1:{server.server_port}/stolen"
-    yield f"http://127.0.0.1:{server.server_port}", handler
+    Handler.target = f"http://127.0.0.1:{server.server_port}/stolen"
+    yield f"http://127.0.0.1:{server.server_port}", Handler
     server.shutdown()
     server.server_close()
     thread.join(5)

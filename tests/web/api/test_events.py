@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import threading
@@ -165,7 +166,7 @@ def test_a_listener_that_takes_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatc
 def test_all_listeners_share_one_message() -> None:
     agent = ShownAgent()
     stream = stream_of(agent)
-    queues: list[Any] = [events.asyncio.Queue(100) for _ in range(50)]
+    queues: list[Any] = [asyncio.Queue(100) for _ in range(50)]
     stream._listeners.update(queues)
     stream._send(("look", {"cycle": 1}))
     assert len({id(queue.get_nowait()) for queue in queues}) == 1
@@ -203,7 +204,7 @@ def test_the_server_stops_at_once_with_streams_open() -> None:
 
 def test_a_listener_that_is_many_looks_behind_is_let_go() -> None:
     stream = stream_of(ShownAgent())
-    queue: Any = events.asyncio.Queue(events._WAITING + 1)
+    queue: Any = asyncio.Queue(events._WAITING + 1)
     stream._listeners.add(queue)
     for number in range(events._WAITING + 5):
         stream._send(("look", {"cycle": number}))

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from agent.web.page import page_request
 from agent.web.page.routes import VIEWS
-from agent.web.page.tables import TableShown, TableSource, as_csv, chosen_rows
+from agent.web.page.tables import TableShown, TableSource, as_csv, chosen_rows, shown
 from tests.web.page.answers import read, words
 from tests.web.page.test_operating_views import client
 from tests.web.page.test_operating_views import every_page as operating_pages
@@ -31,7 +31,7 @@ ELSEWHERE = {
 def test_csv_has_every_column_of_the_table_and_every_figure_of_a_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds too: what a cell shows beside its figure has a column of its own."""
     sources: dict[str, TableSource] = {}
-    in_page = page_request.shown
+    in_page = shown
 
     def seen(source: TableSource, asked: Mapping[str, str]) -> TableShown:
         sources[f"{source.title}: {', '.join(column.name for column in source.columns)}"] = source
