@@ -87,7 +87,7 @@ fmt: venv ## format the code
 	$(BIN)/ruff check --fix .
 
 .PHONY: types
-types: venv ## mypy --strict
+types: venv ## mypy --strict; of tests, that what they call is there
 	$(BIN)/mypy
 
 .PHONY: imports
