@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -36,8 +37,10 @@ def documented() -> dict[str, str]:
 class StandaloneCluster:
     """A master and workers, each a process of its own; they end with the context."""
 
-    def __init__(self, folder: Path, workers: int = 2) -> None:
+    def __init__(self, folder: Path, workers: int = 2, on_worker: Callable[[int], None] | None = None) -> None:
+        """``on_worker`` is called with the process id of each worker, before it starts an executor."""
         self._folder = folder
+        self._on_worker = on_worker
         self._commands = documented()
         with hold_ports(2) as held:
             self._port, self._page = held.ports
@@ -57,6 +60,8 @@ class StandaloneCluster:
         try:
             for name in ("MASTER", *["WORKER"] * self._workers):
                 self._processes.append(self._start(name))
+                if name == "WORKER" and self._on_worker is not None:
+                    self._on_worker(self._processes[-1].pid)
             self._await_workers()
         except BaseException:
             self.__exit__()
