@@ -12,10 +12,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from confluent_kafka import IsolationLevel, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import (
-    AdminClient,
-    OffsetSpec,
-)
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from agent.errors import ConfigError, RackwiseError, WrongCluster, reason
 from agent.record.librdkafka import MISSING, ClientErrors, client_settings, refusal

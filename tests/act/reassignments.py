@@ -68,9 +68,9 @@ def plan_for(admin_client: WireAdminClient, proposal_id: str, after: Placement, 
     for (_, partition), size in admin_client.describe_log_dirs(DEADLINE_MS).replica_bytes.items():
         sizes[partition] = max(size, sizes.get(partition, 0))
     targets = [
-        ReassignmentTarget(partition, topic_id, before, after[partition], sizes.get(partition, 0))
-        for partition, (topic_id, before) in sorted(seen.items())
-        if partition in after
+        ReassignmentTarget(partition, topic_id, before, replicas, sizes.get(partition, 0))
+        for partition, replicas in sorted(after.items())
+        for topic_id, before in [seen[partition]]
     ]
     return ReassignmentPlan(proposal_id, tuple(targets), approved_by="a test", **options)  # type: ignore[arg-type]
 

@@ -78,12 +78,11 @@ def on_workers(file: Path, number: int) -> float:
     """Seconds that the better of a second and a third run takes on so many workers, of which each has half a core."""
     with ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
-        names = iter(f"rackwise-bench-{os.getpid()}-{worker}" for worker in range(number))
-
-        def confine(pid: int) -> None:
-            stack.enter_context(CpuQuota(next(names), WORKER_CORES)).take(pid)
-
-        cluster = stack.enter_context(StandaloneCluster(Path(folder), number, confine))
+        names = [f"rackwise-bench-{os.getpid()}-{worker}" for worker in range(number)]
+        quotas = [stack.enter_context(CpuQuota(name, WORKER_CORES)) for name in names]
+        cluster = stack.enter_context(StandaloneCluster(Path(folder), number))
+        for quota, pid in zip(quotas, cluster.worker_pids(), strict=True):
+            quota.take(pid)
         conf = {
             "spark.jars": ",".join(map(str, spark_jars())), "spark.cores.max": str(number), "spark.executor.cores": "1",
             "spark.executor.memory": "2g", "spark.sql.shuffle.partitions": "2",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.drill.reassignment_proxy import WatchingProxy
 _CONTROLLER_FAULT = "Encountered quorum controller fault: registerBroker"
 _FAULT_CHARS = 1_000
 _AGAIN = "again"
+"""Folder of a drill's second time."""
 
 
 @pytest.fixture(scope="session")
@@ -45,14 +47,15 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     try:
         return (yield)
     except Exception:
-        given = pyfuncitem.funcargs
-        if _AGAIN in given or "arena" not in given or (fault := _controller_fault(given["arena"])) is None:
+        given: dict[str, Any] = pyfuncitem.funcargs
+        fault = _controller_fault(given["arena"]) if "arena" in given else None
+        if fault is None or given["tmp_path"].name == _AGAIN:
             raise
         REPEATED.append(f"{pyfuncitem.name}: {fault}")
         del OUTCOMES[outcomes:]
         directory = given["tmp_path"] / _AGAIN
         directory.mkdir()
-        given.update({"arena": _sound_cluster(given["_arenas"]), "tmp_path": directory, _AGAIN: True})
+        given.update(arena=_sound_cluster(given["_arenas"]), tmp_path=directory)
         pyfuncitem.runtest()
         return True
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Self
@@ -37,10 +36,8 @@ def documented() -> dict[str, str]:
 class StandaloneCluster:
     """A master and workers, each a process of its own; they end with the context."""
 
-    def __init__(self, folder: Path, workers: int = 2, on_worker: Callable[[int], None] | None = None) -> None:
-        """``on_worker`` is called with the process id of each worker, before it starts an executor."""
+    def __init__(self, folder: Path, workers: int = 2) -> None:
         self._folder = folder
-        self._on_worker = on_worker
         self._commands = documented()
         with hold_ports(2) as held:
             self._port, self._page = held.ports
@@ -60,8 +57,6 @@ class StandaloneCluster:
         try:
             for name in ("MASTER", *["WORKER"] * self._workers):
                 self._processes.append(self._start(name))
-                if name == "WORKER" and self._on_worker is not None:
-                    self._on_worker(self._processes[-1].pid)
             self._await_workers()
         except BaseException:
             self.__exit__()
@@ -76,6 +71,11 @@ class StandaloneCluster:
     def url(self) -> str:
         """Its master."""
         return f"spark://{HEAD}:{self._port}"
+
+    def worker_pids(self) -> list[int]:
+        """Process ids of the workers, which start executors once there is work."""
+        _master, *workers = self._processes
+        return [worker.pid for worker in workers]
 
     def run(self, name: str, conf: str, *more: str, within_s: float) -> str:
         """A documented spark-submit with ``conf`` among Spark's options and more behind it; its output."""

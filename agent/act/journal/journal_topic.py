@@ -14,12 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import (
-    AdminClient,
-    ConfigResource,
-    OffsetSpec,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
 
 from agent.act.journal.journal import JournalCompactor, TopicRead, journal_lost_error
 from agent.act.journal.topic_checks import id_of

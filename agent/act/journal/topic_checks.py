@@ -12,12 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from confluent_kafka import KafkaException, TopicCollection
-from confluent_kafka.admin import (
-    AclOperation,
-    AdminClient,
-    ConfigResource,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, ResourceType
 
 from agent.journal.codec import MAX_VALUE_BYTES
 from agent.record.librdkafka import client_settings

@@ -31,11 +31,10 @@ ELSEWHERE = {
 def test_csv_has_every_column_of_the_table_and_every_figure_of_a_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds too: what a cell shows beside its figure has a column of its own."""
     sources: dict[str, TableSource] = {}
-    in_page = shown
 
     def seen(source: TableSource, asked: Mapping[str, str]) -> TableShown:
         sources[f"{source.title}: {', '.join(column.name for column in source.columns)}"] = source
-        return in_page(source, asked)
+        return shown(source, asked)
 
     monkeypatch.setattr(page_request, "shown", seen)
     for world, path in (*every_page(), *operating_pages()):
