@@ -6,6 +6,8 @@ Session time-out 6 s, the broker's minimum: that is how long a member can outliv
 from __future__ import annotations
 
 import threading
+import time
+from contextlib import closing
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,7 +22,7 @@ from kafka.protocol.consumer import (
     SyncGroupResponse,
 )
 
-from agent.wire.connection import BrokerConnection, open_connection
+from agent.wire.connection import open_connection
 from agent.wire.failure import CallFailed, Deadline
 from agent.wire.protocol import FIND_COORDINATOR, ApiCall, error_name
 from agent.wire.settings import BrokerAddress, wire_settings
@@ -66,9 +68,7 @@ class RawMember:
         self._heart: threading.Thread | None = None
 
     def __enter__(self) -> Self:
-        self._coordinator = self._find_coordinator()
-        with self._connection() as connection:
-            self.member_id = self._ask(connection, JOIN_GROUP, self._join_message(), 4, _PATIENCE_MS).member_id
+        self.member_id = self._ask(JOIN_GROUP, self._join_message(), 4, _PATIENCE_MS).member_id
         try:
             self._join()
         except CallFailed:
@@ -87,20 +87,18 @@ class RawMember:
             self._heart.join()
         member = LEAVE_GROUP.request.MemberIdentity(member_id=self.member_id)
         message = LEAVE_GROUP.request(group_id=self.group, members=[member])
-        with self._connection() as connection:
-            self._ask(connection, LEAVE_GROUP, message, 3, _PATIENCE_MS)
+        self._ask(LEAVE_GROUP, message, 3, _PATIENCE_MS)
 
     def _join(self) -> None:
-        with self._connection() as connection:
-            joined = self._ask(connection, JOIN_GROUP, self._join_message(), 4, self._join_timeout_ms)
-            assert error_name(joined.error_code) is None, error_name(joined.error_code)
-            self._generation = joined.generation_id
-            mine = SYNC_GROUP.request.SyncGroupRequestAssignment(member_id=self.member_id, assignment=self.assignment)
-            message = SYNC_GROUP.request(
-                group_id=self.group, generation_id=self._generation, member_id=self.member_id, assignments=[mine]
-            )
-            synced = self._ask(connection, SYNC_GROUP, message, 3, _PATIENCE_MS)
-            assert error_name(synced.error_code) is None, error_name(synced.error_code)
+        joined = self._ask(JOIN_GROUP, self._join_message(), 4, self._join_timeout_ms)
+        assert error_name(joined.error_code) is None, error_name(joined.error_code)
+        self._generation = joined.generation_id
+        mine = SYNC_GROUP.request.SyncGroupRequestAssignment(member_id=self.member_id, assignment=self.assignment)
+        message = SYNC_GROUP.request(
+            group_id=self.group, generation_id=self._generation, member_id=self.member_id, assignments=[mine]
+        )
+        synced = self._ask(SYNC_GROUP, message, 3, _PATIENCE_MS)
+        assert error_name(synced.error_code) is None, error_name(synced.error_code)
 
     def _join_message(self) -> Any:
         protocol = JOIN_GROUP.request.JoinGroupRequestProtocol(name=self._protocol, metadata=self.metadata)
@@ -114,50 +112,33 @@ class RawMember:
         )
 
     def _beat(self) -> None:
-        with self._connection() as connection:
-            while not self._ended.wait(_HEARTBEAT_S):
-                message = HEARTBEAT.request(
-                    group_id=self.group, generation_id=self._generation, member_id=self.member_id
-                )
-                self._ask(connection, HEARTBEAT, message, 3, _PATIENCE_MS)
+        while not self._ended.wait(_HEARTBEAT_S):
+            message = HEARTBEAT.request(group_id=self.group, generation_id=self._generation, member_id=self.member_id)
+            self._ask(HEARTBEAT, message, 3, _PATIENCE_MS)
 
-    def _find_coordinator(self) -> BrokerAddress:
-        deadline = Deadline.after_ms(30_000)
+    def _find_coordinator(self, deadline: Deadline) -> BrokerAddress:
+        message = FIND_COORDINATOR.request(key_type=0, coordinator_keys=[self.group])
         while True:
-            connection = open_connection(self._settings.bootstrap[0], self._settings, deadline)
-            message = FIND_COORDINATOR.request(key_type=0, coordinator_keys=[self.group])
-            row = connection.call(FIND_COORDINATOR, message, deadline, version=4).coordinators[0]
-            connection.close()
+            with closing(open_connection(self._settings.bootstrap[0], self._settings, deadline)) as connection:
+                row = connection.call(FIND_COORDINATOR, message, deadline, version=4).coordinators[0]
             name = error_name(row.error_code)
             if name is None:
                 return BrokerAddress(row.host, row.port)
             assert name in _MOVING, name
-            self._ended.wait(0.2)
+            time.sleep(0.2)
 
-    def _connection(self) -> _Held:
-        assert self._coordinator is not None
-        return _Held(open_connection(self._coordinator, self._settings, Deadline.after_ms(_PATIENCE_MS)))
+    def _ask(self, api: ApiCall, message: Any, version: int, timeout_ms: int) -> Any:
+        """The answer of the coordinator, which is sought again while it is loading or moving.
 
-    def _ask(self, connection: BrokerConnection, api: ApiCall, message: Any, version: int, timeout_ms: int) -> Any:
-        """The answer, asked again while the coordinator is loading or moving."""
+        A broker that is fenced for a moment, as on a loaded machine, loses its groups to another one for minutes.
+        """
         deadline = Deadline.after_ms(timeout_ms)
         while True:
-            answer = connection.call(api, message, deadline, version=version)
+            if self._coordinator is None:
+                self._coordinator = self._find_coordinator(deadline)
+            with closing(open_connection(self._coordinator, self._settings, deadline)) as connection:
+                answer = connection.call(api, message, deadline, version=version)
             if error_name(answer.error_code) not in _MOVING or deadline.over:
                 return answer
-            self._ended.wait(0.2)
-
-
-class _Held:
-    """Closes its connection at the end."""
-
-    def __init__(self, connection: BrokerConnection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> BrokerConnection:
-        return self._connection
-
-    def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
-        self._connection.close()
+            self._coordinator = None
+            time.sleep(0.2)
