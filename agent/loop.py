@@ -15,6 +15,7 @@ from typing import Protocol
 from agent.decode.members import decode_members
 from agent.detect.find import detect
 from agent.guard.judge import guard
+from agent.journal.entries import JournalState
 from agent.memory.remember import remember
 from agent.model.build_snapshot import build_snapshot
 from agent.plan.make import make_plan
@@ -22,7 +23,6 @@ from agent.propose.make import propose
 from agent.values.assessment import DetectionResult
 from agent.values.cycle import Cycle, FindingChanges
 from agent.values.garbage_collector import CYCLES_BETWEEN_WALKS, collect_all, no_collection
-from agent.values.journal import JournalState
 from agent.values.last_known import LastKnown, last_known
 from agent.values.limits import Limits
 from agent.values.memo import Memo

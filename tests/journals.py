@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agent.values.journal import Entry, JournalState, JournalWrite
+from agent.journal.entries import Entry, JournalState, JournalWrite
 
 
 def journal(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.journal.entries import JournalState
 from agent.loop import CycleStages, NoopExecutor, act, run_cycle
 from agent.propose.codec import proposal_to_bytes
 from agent.record.files import read_events
@@ -19,7 +20,6 @@ from agent.telemetry.looks import looks_in
 from agent.values.clock import ClockReading
 from agent.values.cycle import MOST_LOGGED, Cycle, finding_news, sentence
 from agent.values.finding import FindingSeverity
-from agent.values.journal import JournalState
 from agent.values.limits import AgentMode, GainLimits, Limits, TriggerLimits, TriState
 from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart

@@ -44,13 +44,12 @@ from agent.journal.approvals import (
     replacing_approval,
     written,
 )
+from agent.journal.entries import JournalKey, JournalPort, JournalState, JournalWrite
 from agent.journal.leader import corrections, in_past
 from agent.journal.plan_entries import BatchKey, remembered
-from agent.journal.record_trust import JournalKey
 from agent.journal.targets import plan_size, too_large_reason
 from agent.values.clock import Clock
 from agent.values.cycle import Cycle
-from agent.values.journal import JournalPort, JournalState, JournalWrite
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.number_format import counted

@@ -21,7 +21,8 @@ from typing import Self
 
 from agent.errors import ConfigError, FencedOut, JournalUnavailable
 from agent.execute.commands.identity import CommandSigner, CommandWitness, OperatorKeys
-from agent.journal.record_trust import LEAST_KEY, JournalKey
+from agent.journal.entries import JournalKey
+from agent.journal.record_trust import LEAST_KEY
 
 _SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _KEY_BYTES = 65_536

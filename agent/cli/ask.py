@@ -17,8 +17,7 @@ from agent.errors import BadInput, GaveUp, GuardRefused
 if TYPE_CHECKING:
     from agent.act.lead.leadership_plan import LeadershipPlan
     from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand
-    from agent.journal.record_trust import JournalKey
-    from agent.values.journal import JournalState
+    from agent.journal.entries import JournalKey, JournalState
     from config.load import LoadedSettings
 
 
@@ -133,11 +132,10 @@ def who() -> str:
 def _accepted(answer: LeaderAnswer, command: OperatorCommand) -> LeaderAnswer:
     if answer.done:
         return answer
-    why = answer.sentence.removeprefix("refused: ")
     if answer.unknown:
         todo = "List the open proposals: rackwise proposals"
-        raise BadInput(f"There is no proposal {command.proposal_id}", why=why, todo=todo)
-    raise GuardRefused(why, todo=answer.todo or _remedy(command))
+        raise BadInput(f"There is no proposal {command.proposal_id}", why=answer.sentence, todo=todo)
+    raise GuardRefused(answer.sentence, todo=answer.todo or _remedy(command))
 
 
 def _remedy(command: OperatorCommand) -> str:

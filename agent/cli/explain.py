@@ -15,9 +15,9 @@ from agent.cli.output import OutputFormat, chosen, emit, remember_replay, say
 from agent.cli.running_agents import ago, expired, of_this_look
 
 if TYPE_CHECKING:
+    from agent.journal.entries import JournalState
     from agent.record.running_agent import RunningAgent
     from agent.simulate.evaluation import StageEvaluation
-    from agent.values.journal import JournalState
     from agent.values.memory import Memory
     from agent.values.observation import Observation
     from agent.values.proposal import LifecycleStep, Proposal

@@ -13,9 +13,9 @@ from agent.errors import JournalUnavailable, RetryableFailure
 from agent.values.number_format import counted
 
 if TYPE_CHECKING:
+    from agent.journal.entries import JournalState
     from agent.journal.triggers import TriggerEntry
     from agent.observe.context import ObserverClients, ObserveScope
-    from agent.values.journal import JournalState
     from agent.values.observation import Observation, ObservationPart
     from agent.values.progress import ReplicaProgress
     from agent.values.reassignment import ReassignmentPlan
@@ -111,7 +111,8 @@ def state_of(view: JournalState, name: str) -> ProposalStatus:
     if trigger is not None and trigger.intended_ms >= since_ms:
         return _trigger_state(trigger)
     if approval is not None and approval.state is not ApprovalState.APPROVED:
-        return ProposalStatus(1, approval.sentence)
+        void = approval.state is ApprovalState.VOID
+        return ProposalStatus(1, f"{approval.word}: {approval.sentence}" if void else approval.sentence)
     return ProposalStatus(None, f"approved, not begun yet; its checks: rackwise explain {attempt(name).of}")
 
 

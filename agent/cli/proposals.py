@@ -18,7 +18,7 @@ from agent.values.number_format import counted, few, sized
 from agent.values.proposal import Proposal, ProposalKind
 
 if TYPE_CHECKING:
-    from agent.values.journal import JournalState
+    from agent.journal.entries import JournalState
     from config.load import LoadedSettings
 
 proposals_app = typer.Typer(

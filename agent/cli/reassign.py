@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from agent.documents.journal import PlannedReplicas
     from agent.documents.proposals import PlanRow, ReassignStatus, VerifyRow
     from agent.errors import BadInput
-    from agent.values.journal import JournalState
+    from agent.journal.entries import JournalState
     from agent.values.observation import Gap
     from agent.values.reassignment import ReassignmentPlan
     from config.load import LoadedSettings

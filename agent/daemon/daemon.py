@@ -21,6 +21,7 @@ from agent.act.execute_mode import ExecuteMode
 from agent.daemon.schedule import CycleScheduler
 from agent.daemon.service_manager import ServiceManager
 from agent.errors import CLOSING, FatalFailure, RackwiseError, thread, unexpected
+from agent.journal.entries import JournalState
 from agent.loop import CycleStages, Look, run_cycle
 from agent.process import StopSignal, on_ending
 from agent.record.own_topics import OwnTopic, TopicAnnouncement, announce
@@ -28,7 +29,6 @@ from agent.record.recorder import CycleRecorder, RecordingResult
 from agent.values.clock import Clock, system_clock
 from agent.values.cycle import Cycle, basis, cluster_size, finding_news, sentence
 from agent.values.finding import FindingSeverity
-from agent.values.journal import JournalState
 from agent.values.memory import Memory
 from agent.values.number_format import counted, few, sized_apart
 from agent.values.observation import Observation

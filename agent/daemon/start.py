@@ -25,6 +25,7 @@ from agent.daemon.daemon import AgentDaemon, LoopPace
 from agent.daemon.limits_from_settings import to_leadership_plan, to_limits, to_scope
 from agent.daemon.service_manager import ServiceManager
 from agent.errors import PartialAnswer
+from agent.journal.entries import JournalState
 from agent.loop import CycleStages
 from agent.notify.notifier import AgentNotifier, LoopView, NotifierPace
 from agent.notify.targets import TargetAddress, addresses, outbox_limits, secrets_of
@@ -39,7 +40,6 @@ from agent.record.recorder import CycleRecorder, RecordPlan
 from agent.record.weights import observe_with_weights
 from agent.values.clock import system_clock
 from agent.values.cycle import AgentIdentity
-from agent.values.journal import JournalState
 from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, DELETE, LOG_APPEND_TIME, TIMESTAMP_TYPE
 from agent.values.limits import AgentMode, Limits
 from agent.values.number_format import counted

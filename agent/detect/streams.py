@@ -384,6 +384,7 @@ def _about_copy(
         evidence=_lag_evidence(copy),
         severity=severity,
         since_ms=view.snapshot.taken_ms,
+        task_of=copy.group_id,
     )
 
 

@@ -15,8 +15,8 @@ from agent.execute.probing.values import NO_ANCHORS, past_triggers
 from agent.explain.explain import about_probing, explain
 from agent.guard.judge import explained
 from agent.journal.approvals import plan_hash
+from agent.journal.entries import JournalState
 from agent.propose.codec import proposal_to_json
-from agent.values.journal import JournalState
 from agent.values.limits import AgentMode
 from agent.values.plan import ExplainedRule, RuleAnswer
 from agent.values.proposal import Allow, Hold, Proposal, Verdict

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from agent.journal import plan_entries
 from agent.journal.approvals import ProposalApproval, approvals
 from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, history, pause_in
+from agent.journal.entries import JournalState, under
 from agent.journal.leader import leader_in
 from agent.journal.plan_entries import MoveOwner
 from agent.journal.triggers import triggers
-from agent.values.journal import JournalState, under
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
 from agent.values.observation import RawReassignment
 from agent.values.reassignment import (
@@ -186,14 +186,13 @@ def _left(approval: ProposalApproval, command: OperatorCommand, answer: LeaderAn
 
 
 def _row(at_ms: int, what: str, about: str | None, who: str | None, end: RowEnd) -> HistoryRow:
-    """One row, whose sentence does not begin with its state once more."""
     return {
         "at_ms": at_ms,
         "what": what,
         "about": about,
         "who": who,
         "state": end.state,
-        "sentence": end.sentence.removeprefix(f"{end.state}: "),
+        "sentence": end.sentence,
         "reason": end.reason or None,
         "plan_hash": end.plan_hash,
     }
@@ -209,8 +208,7 @@ class RowEnd(NamedTuple):
 
 
 def _approval_end(approval: ProposalApproval) -> RowEnd:
-    state = "used" if approval.used else approval.state.value
-    return RowEnd(state, approval.sentence, approval.reason, approval.plan_hash)
+    return RowEnd(approval.word, approval.sentence, approval.reason, approval.plan_hash)
 
 
 def _command_end(command: OperatorCommand, answer: LeaderAnswer) -> RowEnd:

@@ -14,7 +14,6 @@ from agent.execute.probing.decide import ProbingContext, decide
 from agent.execute.probing.values import PastTrigger, ProbingOff, ProbingTrigger
 from agent.explain.group import about_group
 from agent.explain.topic import about_topic
-from agent.plan.advice_assignors import group_of
 from agent.plan.plan_context import plan_context
 from agent.predict.predict import predict
 from agent.values.assessment import DetectionResult
@@ -262,9 +261,9 @@ def explain(  # noqa: PLR0917 (the parts of one cycle, in the order in which the
     elif kind == "broker":
         rows += about_broker(name, snapshot)
     return (
-        *_findings(kind, name, detection.findings, snapshot),
+        *_findings(kind, name, detection.findings),
         *rows,
-        *_left_out(kind, name, detection.findings, plan, snapshot),
+        *_left_out(kind, name, detection.findings, plan),
         *(row for p in matching for row in _about_proposal(p, snapshot.taken_ms)),
     )
 
@@ -282,7 +281,7 @@ def _split(name: str, snapshot: Snapshot) -> tuple[str, int | None]:
     return (topic, int(number)) if topic in snapshot.topics and number.isdecimal() else (name, None)
 
 
-def _findings(kind: str, name: str, findings: Sequence[Finding], snapshot: Snapshot) -> list[ExplainedRule]:
+def _findings(kind: str, name: str, findings: Sequence[Finding]) -> list[ExplainedRule]:
     rest = _until(findings)
     return [
         ExplainedRule(
@@ -294,7 +293,7 @@ def _findings(kind: str, name: str, findings: Sequence[Finding], snapshot: Snaps
             else finding.sentence,
         )
         for finding in findings
-        if _concerns(finding, kind, name, snapshot)
+        if _concerns(finding, kind, name)
     ]
 
 
@@ -310,9 +309,9 @@ def _until(findings: Iterable[Finding]) -> str:
     return f"{back}, and racks have been stable" if racks else back
 
 
-def _left_out(kind: str, name: str, findings: Sequence[Finding], plan: Plan, snapshot: Snapshot) -> list[ExplainedRule]:
+def _left_out(kind: str, name: str, findings: Sequence[Finding], plan: Plan) -> list[ExplainedRule]:
     """Findings and changes of the subject that are not planned, with the reason."""
-    ids = {finding.id for finding in findings if _concerns(finding, kind, name, snapshot)}
+    ids = {finding.id for finding in findings if _concerns(finding, kind, name)}
     prefixes = (f"{kind}/{name}", f"{kind}/{name}-")
     rows: list[ExplainedRule] = []
     words = {Unplanned.HELD: f"held until {_until(findings)}"}
@@ -323,9 +322,9 @@ def _left_out(kind: str, name: str, findings: Sequence[Finding], plan: Plan, sna
     return rows
 
 
-def _concerns(finding: Finding, kind: str, name: str, snapshot: Snapshot) -> bool:
+def _concerns(finding: Finding, kind: str, name: str) -> bool:
     if kind == "group":
-        return group_of(finding.subject, snapshot) == name
+        return finding.group == name
     return (finding.subject.kind, finding.subject.name) == (kind, name)
 
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from agent.execute.reassign.state import plan_scope
 from agent.journal import plan_entries
 from agent.journal.approvals import next_attempt
+from agent.journal.entries import JournalState
 from agent.journal.triggers import acted_at, triggers
 from agent.propose.preconditions import ProposalPreconditions
-from agent.values.journal import JournalState
 from agent.values.limits import ExecuteLimits, Limits
 from agent.values.memory import BrokerAbsence, Memory
 from agent.values.number_format import counted, sized_apart

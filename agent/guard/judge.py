@@ -18,10 +18,10 @@ from agent.guard.cluster_checks import CHECKS, WORTH_CHECKS
 from agent.guard.execute_checks import ACTING_CHECKS, JOURNAL_CHECKS
 from agent.guard.guard_context import BUDGET_CHECKS, EMPTY, Check, GuardContext, GuardJournal
 from agent.journal.approvals import ApprovalState, ProposalApproval, approval_of, plan_hash
+from agent.journal.entries import JournalState
 from agent.journal.leader import in_past
 from agent.memory.rack_history import sightings, unsteady
 from agent.propose.preconditions import ProposalPreconditions
-from agent.values.journal import JournalState
 from agent.values.limits import ApprovalRule, Limits, any_of
 from agent.values.memo import Memo
 from agent.values.memory import Memory, absences
@@ -157,8 +157,8 @@ def _no_person(given: ProposalApproval | None, proposal: Proposal, now_ms: int) 
         return cancelled if given.is_no_to(hashed) else other
     match given.state:
         case ApprovalState.VOID:
-            why = given.sentence.removeprefix("void: ")
-            return f"it was {why}" if given.vetoed else f"its approval is void ({why})"
+            why = given.sentence
+            return f"it was {why}" if given.vetoed else f"its approval is {given.word} ({why})"
         case ApprovalState.REQUESTED:
             return f"requested by {given.by} {lasted(now_ms - given.at_ms)} ago, a second person must approve it"
         case ApprovalState.APPROVED:

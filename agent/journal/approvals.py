@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.journal.codec import read_value, read_values
 from agent.journal.commands import CommandVerb, history
+from agent.journal.entries import JournalState, JournalWrite, read_value, read_values, under
 from agent.journal.triggers import TriggerEffect, triggers
-from agent.values.journal import JournalState, JournalWrite, under
 from agent.values.number_format import lasted
 from agent.values.proposal import PlanAttempt, Proposal
 from agent.values.reassignment import (
@@ -74,7 +73,7 @@ class ProposalApproval(NamedTuple):
     max_moves: int | None = None
     """At most so many partitions at a time; None: by the settings."""
     sentence: str = ""
-    """How it came to this state."""
+    """How it came to this state; the state is not named in it."""
     attempt: int = 1
     """Which attempt it lets begin."""
     vetoed: bool = False
@@ -85,6 +84,11 @@ class ProposalApproval(NamedTuple):
     """Whose identity is proven, the same as ``by``; None: self-declared, or a rule."""
     noes: tuple[str, ...] = ()
     """Hashes of other plans of this attempt that persons cancelled, at most `KEPT_NOES` of them, the newest last."""
+
+    @property
+    def word(self) -> str:
+        """The state as persons read it: ``used`` where a rebalance made it void."""
+        return "used" if self.used else self.state.value
 
     @property
     def plan(self) -> str:
@@ -144,12 +148,12 @@ def by_rule(proposal: Proposal, rule: str, why: str, *, now_ms: int, valid_ms: i
 
 def voided(approval: ProposalApproval, now_ms: int, why: str) -> ProposalApproval:
     """The same, no longer in force."""
-    return approval._replace(state=ApprovalState.VOID, at_ms=now_ms, sentence=f"void: {why}")
+    return approval._replace(state=ApprovalState.VOID, at_ms=now_ms, sentence=why)
 
 
 def used(approval: ProposalApproval, at_ms: int) -> ProposalApproval:
     """The same, void because the rebalance that it approved was triggered at this time: it lets no other one begin."""
-    sentence = "used: the rebalance that it approved was triggered"
+    sentence = "the rebalance that it approved was triggered"
     return approval._replace(state=ApprovalState.VOID, at_ms=at_ms, sentence=sentence, used=True)
 
 
@@ -162,7 +166,7 @@ def vetoed(proposal: Proposal, attempt: int, *, who: str, now_ms: int, why: str)
         who,
         now_ms,
         now_ms,
-        sentence=f"void: {why}",
+        sentence=why,
         attempt=attempt,
         vetoed=True,
     )

@@ -16,8 +16,7 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.journal.codec import read_value, read_values
-from agent.values.journal import JournalState, JournalWrite, under
+from agent.journal.entries import JournalState, JournalWrite, read_value, read_values, under
 from agent.values.typed_json import MOST_INT, UnreadableError, from_json, is_time, to_json
 
 COMMANDS = "command"

@@ -10,8 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from agent.errors import WrongCluster
-from agent.journal.codec import read_value
-from agent.values.journal import Entry, JournalState, JournalWrite
+from agent.journal.entries import Entry, JournalState, JournalWrite, read_value
 from agent.values.reassignment import ENDED, BatchState
 from agent.values.typed_json import to_json
 

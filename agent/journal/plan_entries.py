@@ -14,10 +14,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from agent.journal.codec import columns, targets_of
-from agent.journal.targets import digest_in, header_value, part_writes, parts_in, plan_in, size_in, split_of
+from agent.journal.entries import Entry, JournalState, JournalWrite, under
+from agent.journal.targets import columns, header_value, part_writes, parts_in, plan_in, size_in, split_of, targets_of
 from agent.journal.triggers import TriggerEffect, triggers
-from agent.values.journal import Entry, JournalState, JournalWrite, under
 from agent.values.kafka import THROTTLE_KEYS
 from agent.values.memo import IdentityMemo
 from agent.values.memory import Memory
@@ -160,7 +159,7 @@ def _changed(view: JournalState, change: ReassignmentEntry) -> tuple[JournalWrit
     former = view.get(_plan_key(change.proposal_id)) if isinstance(change, ReassignmentPlan) else None
     if not isinstance(change, ReassignmentPlan) or former is None:
         return change_writes(change)
-    if digest_in(former) == split_of(change.targets).digest:
+    if former.value.get("digest") == split_of(change.targets).digest:
         return (_header(change),)
     lines = change_writes(change)
     written = {line.key for line in lines}

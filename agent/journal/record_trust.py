@@ -1,63 +1,23 @@
-"""Authentication of journal records by HMAC-SHA256 (RFC 2104) with a key of the executors. Pure.
+"""Verification of the codes of journal records: which records of the topic count. Pure.
 
-The code covers cluster, key, place (epoch, seq) and value, so that a record cannot be copied to another cluster, key or
-place. Invariants: with a key, a record without a valid code neither sets nor deletes an entry, nor does a replayed one;
-a journal in which no record has a known code is unavailable. Without a key every record counts.
+Invariants: with a key, a record without a valid code neither sets nor deletes an entry, nor does a replayed one; a
+journal in which no record has a known code is unavailable. Without a key every record counts.
 """
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import re
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-CODE_HEADER = "rackwise_code"
-"""Name of the header with the codes, one for each key of the writer: ``<key id>:<64 hex digits>``, by spaces."""
+from agent.journal.entries import JournalPosition, JournalTrust, signed_text
+
 LEAST_KEY = 16
 """Characters that a key has at least."""
-_DOMAIN = b"rackwise.journal.v1"
 _PLACE = re.compile(r"(0|[1-9][0-9]{0,17})-(0|[1-9][0-9]{0,17})")
 _MOST_CODES = 1_024
-
-JournalPosition = tuple[int, int]
-"""(epoch, seq) of a record; grows in the order of the log."""
-
-
-class JournalKey(NamedTuple):
-    """A key that executors share. Never shown: its id is."""
-
-    secret: bytes
-
-    @property
-    def id(self) -> str:
-        """8 hex digits by which a key is named; nothing of it follows from them."""
-        return hmac.new(self.secret, b"rackwise key id", hashlib.sha256).hexdigest()[:8]
-
-    def code(self, text: bytes) -> str:
-        """The code of some bytes, as 64 hex digits."""
-        return hmac.new(self.secret, text, hashlib.sha256).hexdigest()
-
-    def __repr__(self) -> str:
-        return f"JournalKey({self.id})"
-
-
-class JournalTrust(NamedTuple):
-    """What makes a record count."""
-
-    keys: tuple[JournalKey, ...] = ()
-    """The one that is in force, then former ones; none: every record counts."""
-    cluster: str = ""
-    """Id of the cluster whose journal it is."""
-    unsigned_below: int = 0
-    """Offset below which records without a code count too: those from before there was a key."""
-
-    def signed(self, key: bytes, place: JournalPosition, value: bytes | None) -> str | None:
-        """Value of the code header; None without a key. Codes of former keys let agents that have only those go on."""
-        text = _text(self.cluster, key, place, value)
-        return " ".join(f"{one.id}:{one.code(text)}" for one in self.keys) or None
 
 
 class RejectionReason(StrEnum):
@@ -123,7 +83,7 @@ class RecordVerifier:
         known = [(number, one) for number, one in enumerate(self._trust.keys) if one.id in found]
         if not known or place is None:
             return (RejectionReason.FORGED if known else RejectionReason.OTHER_KEY), False
-        text = _text(self._trust.cluster, key, place, value)
+        text = signed_text(self._trust.cluster, key, place, value)
         # The first key that both have decides: a wrong code of it is not made good by another one.
         number, one = known[0]
         held = hmac.compare_digest(one.code(text), found[one.id])
@@ -172,9 +132,3 @@ def checked_witness(trust: JournalTrust, data: str) -> tuple[str, RejectionReaso
 def distinct_ids(doubted: Iterable[RejectedRecord]) -> tuple[str, ...]:
     """Ids of the keys that such records claim, sorted."""
     return tuple(sorted({name for one in doubted for name in one.key_ids}))
-
-
-def _text(cluster: str, key: bytes, place: JournalPosition, value: bytes | None) -> bytes:
-    """What a code is over; lengths precede what has any length, so that no two records have the same text."""
-    parts = (_DOMAIN, cluster.encode(), key, f"{place[0]}-{place[1]}".encode(), b"gone" if value is None else b"entry")
-    return b"".join(len(part).to_bytes(4, "big") + part for part in (*parts, value or b""))

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.journal.codec import read_value, read_values
-from agent.values.journal import Entry, JournalState, JournalWrite, under
+from agent.journal.entries import Entry, JournalState, JournalWrite, read_value, read_values, under
 from agent.values.typed_json import to_json
 
 TRIGGERS = "trigger"

@@ -13,15 +13,14 @@ from typing import NamedTuple
 
 from agent.notify.notification import EventNotification, NotificationEvent, urgency_of, worst
 from agent.values.cycle import Cycle
-from agent.values.finding import Finding, FindingSeverity
-from agent.values.journal import JournalState, under
+from agent.values.finding import Finding, FindingSeverity, SubjectId
 from agent.values.last_known import FAILED, is_failed, is_listed
 from agent.values.limits import AgentMode
 from agent.values.number_format import counted, few, lasted
 from agent.values.observation import GapCause, ObservationPart
 from agent.values.progress import ExecuteFault
 from agent.values.proposal import Hold, HoldReason, Proposal
-from agent.values.reassignment import ENDED, PlanState
+from agent.values.reassignment import PlanState
 
 HANDOVER_MS = 120_000
 """A new leader reports what began up to so long before it could report: the former one may not have come to it."""
@@ -29,7 +28,6 @@ MOST_HELD = 1_000
 """Of a standby agent, for a takeover."""
 _WHOLE = "the cluster"
 _BROKERS_NAMED = 5
-_ENDS: Mapping[str, PlanState] = {state.value: state for state in ENDED}
 _OWN = frozenset((NotificationEvent.SIGHT, NotificationEvent.LEADERSHIP))
 """Events of this agent itself, which a standby agent reports too."""
 
@@ -98,8 +96,11 @@ class NotificationState:
 Step = tuple[NotificationState, list[EventNotification]]
 
 
-def facts_of(cycle: Cycle, *, journal: JournalState | None, planning: Cycle | None) -> CycleFacts:
-    """The facts of a cycle. ``planning``: the newest planning, where it is newer than the cycle before; else None."""
+def facts_of(cycle: Cycle, *, plans: Mapping[str, PlanEntry] | None, planning: Cycle | None) -> CycleFacts:
+    """The facts of a cycle. ``plans``: those of the journal, None where it is not read.
+
+    ``planning``: the newest planning, where it is newer than the cycle before; else None.
+    """
     snapshot, known, acting = cycle.snapshot, cycle.known, cycle.acting
     leads = None if cycle.limits.mode is not AgentMode.EXECUTE else acting is not None and acting.leads
     failed = [gap for gap in snapshot.gaps if not gap.subject and gap.cause in FAILED]
@@ -115,7 +116,7 @@ def facts_of(cycle: Cycle, *, journal: JournalState | None, planning: Cycle | No
         absent_before=cycle.before.absent.keys(),
         waiting=None if planning is None or not planning.planned else waiting_of(planning),
         missing={gap.part.value: gap.cause.value for gap in failed},
-        plans=plans_in(journal) if leads and journal is not None else None,
+        plans=plans if leads else None,
         leads=leads,
         # An agent that could not lead if it were chosen reports: there may be no leader to do it.
         reports=leads is not False or (acting is not None and ExecuteFault.LEAD in acting.troubles),
@@ -132,14 +133,6 @@ def waiting_of(cycle: Cycle) -> Mapping[str, Proposal] | None:
         if isinstance(verdict, Hold) and verdict.reason is HoldReason.NEEDS_APPROVAL
     }
     return {f"{one.kind.value} {one.reason.name} {one.subject}": one for one in cycle.proposals if one.id in waiting}
-
-
-def plans_in(journal: JournalState) -> Mapping[str, PlanEntry]:
-    """The plans of the journal by name, with their ends; their partitions are not read."""
-    return {
-        entry.key.removeprefix("plan/"): PlanEntry(_ENDS.get(entry.kind), str(entry.value.get("sentence") or ""))
-        for entry in under(journal, "plan")
-    }
 
 
 def after_cycle(
@@ -210,8 +203,9 @@ def _worse(one: Finding, other: Finding) -> Finding:
 
 def _finding(one: Finding, *, over: bool = False, early: bool = False) -> EventNotification:
     sentence = f"{one.subject}: {one.reason.value if over else one.sentence}"
+    about = one.subject if one.group is None else SubjectId("group", one.group)
     return EventNotification(
-        NotificationEvent.FINDING, one.id, sentence, one.severity, over=over, early=early, about=one.subject
+        NotificationEvent.FINDING, one.id, sentence, one.severity, over=over, early=early, about=about
     )
 
 

@@ -19,7 +19,6 @@ _MOST_LINE = 300
 _MOST_TITLE = 120
 _MOST_BODY = 4_000
 _LEAST_BODY = 200
-_OF_GROUPS = frozenset(("group", "member", "task"))
 _URGENCY = {None: 0, FindingSeverity.INFO: 1, FindingSeverity.WARNING: 2, FindingSeverity.CRITICAL: 3}
 
 
@@ -81,6 +80,7 @@ class EventNotification(NamedTuple):
     early: bool = False
     """It is older than this agent's first look: early ones are summed up in one line."""
     about: SubjectId | None = None
+    """The topic or group by which targets choose it; of a task its group."""
     at_ms: int = 0
     """Epoch milliseconds."""
 
@@ -113,10 +113,8 @@ class NotifyTarget:
     def _names(self, about: SubjectId | None) -> bool:
         if about is None:
             return False
-        if about.kind in _OF_GROUPS:
-            name = about.name if about.kind == "group" else about.name.split("/", 1)[0]
-            return any(fnmatchcase(name, pattern) for pattern in self.groups)
-        return about.kind == "topic" and any(fnmatchcase(about.name, pattern) for pattern in self.topics)
+        patterns = {"group": self.groups, "topic": self.topics}.get(about.kind, ())
+        return any(fnmatchcase(about.name, pattern) for pattern in patterns)
 
 
 class NotifyMessage(NamedTuple):

@@ -17,7 +17,8 @@ from typing import NamedTuple, Protocol, Self
 import structlog
 
 from agent.errors import NOTIFICATIONS, RackwiseError, thread
-from agent.notify.changes import NotificationState, after_cycle, after_silence, facts_of
+from agent.journal.entries import JournalState, under
+from agent.notify.changes import NotificationState, PlanEntry, after_cycle, after_silence, facts_of
 from agent.notify.notification import (
     EventNotification,
     NotifyMessage,
@@ -34,7 +35,7 @@ from agent.notify.notification import (
 )
 from agent.values.clock import Clock
 from agent.values.cycle import Cycle
-from agent.values.journal import JournalState
+from agent.values.reassignment import ENDED, PlanState
 
 TICK_S = 0.5
 TRY_S = 30.0
@@ -42,6 +43,7 @@ TRY_S = 30.0
 CLOSE_S = 1.0
 """Time for the last messages when the agent ends."""
 OUTCOMES = ("sent", "retried", "given_up", "dropped")
+_ENDS: Mapping[str, PlanState] = {state.value: state for state in ENDED}
 
 
 class LoopView(NamedTuple):
@@ -185,7 +187,7 @@ class AgentNotifier:
         if cycle is not None and cycle is not self._cycle:
             planning = view.planned if view.planned is not self._planned else None
             self._cycle, self._planned, self._cluster = cycle, view.planned, cycle.snapshot.cluster_id
-            facts = facts_of(cycle, journal=_journal(view, cycle), planning=planning)
+            facts = facts_of(cycle, plans=_plans(view, cycle), planning=planning)
             self._state, events = after_cycle(self._state, facts, self._pace.blind_after_ms)
         self._state, silent = after_silence(
             self._state,
@@ -254,11 +256,20 @@ class AgentNotifier:
             self._report(dict(self._counts))
 
 
-def _journal(view: LoopView, cycle: Cycle) -> JournalState | None:
-    """The journal's state for a leader; None while it is in doubt, which the loop reports itself."""
+def _plans(view: LoopView, cycle: Cycle) -> Mapping[str, PlanEntry] | None:
+    """The plans of a leader's journal; None while it is in doubt, which the loop reports itself."""
     if cycle.acting is None or not cycle.acting.leads:
         return None
     try:
-        return view.journal()
+        journal = view.journal()
     except RackwiseError:
         return None
+    return None if journal is None else plans_in(journal)
+
+
+def plans_in(journal: JournalState) -> Mapping[str, PlanEntry]:
+    """The plans of the journal by name, with their ends; their partitions are not read."""
+    return {
+        entry.key.removeprefix("plan/"): PlanEntry(_ENDS.get(entry.kind), str(entry.value.get("sentence") or ""))
+        for entry in under(journal, "plan")
+    }

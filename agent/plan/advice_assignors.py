@@ -12,7 +12,7 @@ from agent.plan.gain_thresholds import optimum_worth, total_reads
 from agent.plan.placements import Skipped
 from agent.plan.plan_context import PlanContext, addressed_findings
 from agent.values.assessment import Assessment
-from agent.values.finding import Finding, FindingReason, SubjectId
+from agent.values.finding import Finding, FindingReason
 from agent.values.kafka import (
     CLASSIC_GROUP,
     COOPERATIVE_STICKY_CLASS,
@@ -43,25 +43,12 @@ Advised = list[AdvicePlan | Skipped]
 
 
 def findings_by_group(context: PlanContext, reason: FindingReason) -> dict[str, list[Finding]]:
-    """Group -> its findings of that reason, also those about its members and tasks; groups that are gone left out."""
+    """Group -> its findings of that reason, also those about its tasks; groups that are gone left out."""
     by_group: dict[str, list[Finding]] = {}
     for finding in context.found.of(reason):
-        group_id = group_of(finding.subject, context.snapshot)
-        if group_id is not None:
-            by_group.setdefault(group_id, []).append(finding)
+        if (group := finding.group) is not None and group in context.snapshot.groups:
+            by_group.setdefault(group, []).append(finding)
     return dict(sorted(by_group.items()))
-
-
-def group_of(subject: SubjectId, snapshot: Snapshot) -> str | None:
-    """The group of a subject named ``group``, ``group/member`` or ``group/task/process``; ids may hold slashes too."""
-    if subject.kind not in ("group", "member", "task"):
-        return None
-    name = subject.name
-    while name not in snapshot.groups:
-        name, slash, _ = name.rpartition("/")
-        if not slash:
-            return None
-    return name
 
 
 def unless_held(findings: Iterable[Finding], plan: Callable[[tuple[str, ...]], AdvicePlan]) -> Advised:

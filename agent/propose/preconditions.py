@@ -16,7 +16,7 @@ from agent.values.assessment import Assessment, GroupLocality
 from agent.values.finding import SubjectId
 from agent.values.kafka import REPLICA_SELECTOR
 from agent.values.memo import Memo
-from agent.values.proposal import ProposalReason, ProposalRow
+from agent.values.proposal import Proposal, ProposalKind, ProposalReason, ProposalRow
 from agent.values.snapshot import (
     ConsumerGroup,
     Member,
@@ -172,6 +172,26 @@ class ProposalPreconditions:
                 return sorted({(process.tags, _rack(process.rack)) for process in group.processes}, key=repr)
             case _:
                 return (group.kind.value, group.assignor)
+
+
+_OF_REPLICAS = (ProposalKind.REASSIGN, ProposalKind.LEADERS)
+
+
+def rests_on_brokers(proposal: Proposal) -> bool:
+    """Whether it depends on live brokers. A warm-up that has caught up is promoted all the same."""
+    return proposal.kind in _OF_REPLICAS or proposal.reason is ProposalReason.REBALANCE_IMPROVES
+
+
+def touched_brokers(proposal: Proposal, preconditions: ProposalPreconditions) -> frozenset[int]:
+    """The brokers in its rows, or those with replicas of its group's topics."""
+    if proposal.kind in _OF_REPLICAS:
+        return frozenset(
+            broker for row in (*proposal.before, *proposal.after) for broker in row.value if isinstance(broker, int)
+        )
+    if proposal.kind is not ProposalKind.TRIGGER:
+        return frozenset()
+    topics = [preconditions.snapshot.topics[name] for name in preconditions.topics(proposal.subject.name)]
+    return frozenset(broker for topic in topics for state in topic.partitions for broker in state.replicas)
 
 
 def _rack(rack: Rack) -> str | None:

@@ -9,7 +9,7 @@ from agent.detect.assess_consumers import Reads
 from agent.detect.detect_context import named
 from agent.detect.traffic import current_reads, measured
 from agent.plan.gain_thresholds import assessed_locality, group_rates
-from agent.propose.preconditions import ProposalPreconditions, proposal_id
+from agent.propose.preconditions import ProposalPreconditions, proposal_id, rests_on_brokers, touched_brokers
 from agent.values.assessment import DetectionResult, GroupLocality, Locality
 from agent.values.cycle import basis_evidence
 from agent.values.finding import Evidence, Finding, FindingReason, SubjectId
@@ -182,8 +182,6 @@ def _state(work: ForecastInput, reads: Reads, context: ProposeContext) -> tuple[
 
 # Proposals that touch an absent broker: a restart takes it away for a while, so the sentence has the absence's age.
 
-_OF_REPLICAS = (ProposalKind.REASSIGN, ProposalKind.LEADERS)
-
 
 def with_absences(proposals: tuple[Proposal, ...], context: ProposeContext) -> tuple[Proposal, ...]:
     """The same proposals; those that touch an absent broker name it at the end of their sentence."""
@@ -192,23 +190,6 @@ def with_absences(proposals: tuple[Proposal, ...], context: ProposeContext) -> t
     if not found:
         return proposals
     return tuple([_with_absence(proposal, found, context) for proposal in proposals])
-
-
-def rests_on_brokers(proposal: Proposal) -> bool:
-    """Whether it depends on live brokers. A warm-up that has caught up is promoted all the same."""
-    return proposal.kind in _OF_REPLICAS or proposal.reason is ProposalReason.REBALANCE_IMPROVES
-
-
-def touched_brokers(proposal: Proposal, preconditions: ProposalPreconditions) -> frozenset[int]:
-    """The brokers in its rows, or those with replicas of its group's topics."""
-    if proposal.kind in _OF_REPLICAS:
-        return frozenset(
-            broker for row in (*proposal.before, *proposal.after) for broker in row.value if isinstance(broker, int)
-        )
-    if proposal.kind is not ProposalKind.TRIGGER:
-        return frozenset()
-    topics = [preconditions.snapshot.topics[name] for name in preconditions.topics(proposal.subject.name)]
-    return frozenset(broker for topic in topics for state in topic.partitions for broker in state.replicas)
 
 
 def _with_absence(proposal: Proposal, found: Mapping[int, Finding], context: ProposeContext) -> Proposal:

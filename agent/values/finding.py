@@ -65,9 +65,9 @@ class SubjectId(NamedTuple):
     """The subject of a finding or proposal, written ``kind/name``."""
 
     kind: str
-    """``cluster``, ``broker``, ``rack``, ``topic``, ``group``, ``member`` or ``task``."""
+    """``cluster``, ``broker``, ``rack``, ``topic``, ``group`` or ``task``."""
     name: str
-    """Broker id, topic, group, ``group/member id`` or ``group/task/process``; the cluster id for the cluster."""
+    """Broker id, rack, topic, group, or ``group/task/process``; the cluster id for the cluster."""
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.name}"
@@ -100,6 +100,13 @@ class Finding(_Named):
     """Tells findings of one reason and subject apart (a cause, a tag key); part of the id."""
     broker: int | None = None
     """Id of the broker that it is about; None for any other subject."""
+    task_of: str | None = None
+    """Id of the group of the task that it is about; None for any other subject."""
+
+    @property
+    def group(self) -> str | None:
+        """Id of the group that it is about, itself or by one of its tasks; None for any other subject."""
+        return self.subject.name if self.subject.kind == "group" else self.task_of
 
     @property
     def id(self) -> str:

@@ -80,7 +80,6 @@ FAILED = frozenset(
 _LISTS = (ObservationPart.BROKERS, ObservationPart.TOPICS, ObservationPart.GROUPS)
 _ABOUT_ITSELF = frozenset((FindingReason.PART_MISSING, FindingReason.RIGHTS_MISSING))
 """Findings about gaps, which a gap never hides."""
-_OF_GROUPS = frozenset(("group", "member", "task"))
 _NOT_OF_GROUPS = frozenset((ObservationPart.LOG_DIRS, ObservationPart.REASSIGNMENTS, ObservationPart.RIGHTS))
 _NOT_OF_OTHERS = frozenset(
     (
@@ -211,8 +210,8 @@ class _Shown:
                 ObservationPart.BROKERS: finding.broker in self._brokers,
                 ObservationPart.BROKER_CONFIGS: finding.broker in self._seen.broker_configs,
             }
-        elif kind in _OF_GROUPS:
-            found = self._of_group(name if kind == "group" else name.split("/", 1)[0])
+        elif finding.group is not None:
+            found = self._of_group(finding.group)
         else:
             found = {}
         return frozenset(part for part, is_shown in found.items() if is_shown)
@@ -254,10 +253,9 @@ def _is_gone(finding: Finding, cycle: Cycle) -> bool:
         return name in observation.vanished_topics or not (
             name in snapshot.topics or _hides(snapshot, ObservationPart.TOPICS)
         )
-    if kind in _OF_GROUPS:
-        group = name if kind == "group" else name.split("/", 1)[0]
-        return group in observation.vanished_groups or not (
-            group in snapshot.groups or _hides(snapshot, ObservationPart.GROUPS)
+    if finding.group is not None:
+        return finding.group in observation.vanished_groups or not (
+            finding.group in snapshot.groups or _hides(snapshot, ObservationPart.GROUPS)
         )
     if kind == "broker":  # one that is absent is shown by its replicas
         shown = any(str(broker.id) == name for broker in snapshot.brokers)
@@ -292,8 +290,9 @@ def _bears_on(finding: Finding, gap: GapKey, snapshot: Snapshot) -> bool:
         return False  # no finding rests on sizes
     if kind in _WITHOUT_ROWS:
         return True
-    if part in (_NOT_OF_GROUPS if kind in _OF_GROUPS else _NOT_OF_OTHERS):
+    of_group = finding.group is not None
+    if part in (_NOT_OF_GROUPS if of_group else _NOT_OF_OTHERS):
         return False
     names_another = subject in snapshot.topics or subject in snapshot.groups
     # A group may rest on any topic that could not be described.
-    return not names_another or subject == name or (kind in _OF_GROUPS and subject in snapshot.topics)
+    return not names_another or subject == name or (of_group and subject in snapshot.topics)

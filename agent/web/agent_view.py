@@ -17,10 +17,10 @@ from agent.act.journal.journal_topic import NoJournalError
 from agent.act.reassign.progress import CopyRates, cluster_view
 from agent.documents.journal import JournalRecords, ReportedMoves
 from agent.errors import RackwiseError
+from agent.journal.entries import JournalState
 from agent.record.newest_look import AgentRun, agent_document
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.cycle import AgentIdentity, Cycle
-from agent.values.journal import JournalState
 from agent.values.progress import AgentDocument, AgentsDocument, ExecuteState
 from agent.values.proposal import Hold, HoldReason, Verdict
 from agent.values.rates import RateMeasurement, RateSource, judged

@@ -22,7 +22,7 @@ from agent.errors import GaveUp, RackwiseError
 from agent.execute.commands.identity import CommandWitness
 from agent.journal.approvals import plan_hash
 from agent.journal.commands import MAX_TEXT, CommandVerb, LeaderAnswer, OperatorCommand
-from agent.values.journal import JournalState
+from agent.journal.entries import JournalState
 from agent.values.proposal import Proposal
 from agent.values.reassignment import attempt
 from agent.values.typed_json import MOST_INT
@@ -125,12 +125,12 @@ class CommandDesk:
     def _accepted(self, command: OperatorCommand, answer: LeaderAnswer) -> CommandAnswer:
         if answer.done:
             return {"command": command.id, "done": True, "sentence": answer.sentence}
-        why = answer.sentence.removeprefix("refused: ")
         if answer.unknown:
             self._refuse_ended(command)
-            raise AccessRefused(404, f"There is no proposal {command.proposal_id}", why=why, todo=_LIST, kind=UNKNOWN)
+            what = f"There is no proposal {command.proposal_id}"
+            raise AccessRefused(404, what, why=answer.sentence, todo=_LIST, kind=UNKNOWN)
         kind = STALE if self._is_stale(command) else REFUSED
-        raise AccessRefused(HTTPStatus.CONFLICT, why, todo=answer.todo, kind=kind)
+        raise AccessRefused(HTTPStatus.CONFLICT, answer.sentence, todo=answer.todo, kind=kind)
 
     def _refuse_ended(self, command: OperatorCommand) -> None:
         """Raises AccessRefused where this agent proposed it before, with what it proposes for the subject now."""
@@ -234,6 +234,7 @@ def _command(person: SignedInPerson, wanted: WantedCommand) -> OperatorCommand:
 
 def _log(command: OperatorCommand, answer: LeaderAnswer) -> None:
     about = command.proposal_id or "everything"
+    said = answer.sentence if answer.done else f"refused: {answer.sentence}"
     structlog.get_logger("rackwise").info(
         "command_over_http",
         command=command.id,
@@ -242,5 +243,5 @@ def _log(command: OperatorCommand, answer: LeaderAnswer) -> None:
         person=command.who,
         plan_hash=command.plan_hash,
         done=answer.done,
-        sentence=f"{command.who} asked to {command.verb.value} {about}: {answer.sentence}",
+        sentence=f"{command.who} asked to {command.verb.value} {about}: {said}",
     )

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from agent.detect.find import detect
 from agent.guard.judge import guard
+from agent.journal.entries import Entry, JournalState
 from agent.journal.triggers import (
     TriggerEffect,
     TriggerEntry,
@@ -30,7 +31,6 @@ from agent.plan.make import make_plan
 from agent.propose.make import propose
 from agent.values.assessment import DetectionResult
 from agent.values.finding import SubjectId
-from agent.values.journal import Entry, JournalState
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory, PredictionMemory

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from agent.journal.codec import VERSION as JOURNAL_VERSION
+from agent.journal.entries import VERSION as JOURNAL_VERSION
 from agent.telemetry.events import VERSION as TELEMETRY_VERSION
 from agent.values.proposal import SCHEMA_VERSION as PROPOSAL_VERSION
 from pipeline.schemas.bronze import PROPOSALS

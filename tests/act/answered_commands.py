@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from agent.act.commands.inbox import InboxCommand
-from agent.journal.codec import applied, numbered
-from agent.values.journal import JournalState, JournalWrite
+from agent.journal.entries import JournalState, JournalWrite, applied, numbered
 
 
 def with_answers(view: JournalState, *commands: InboxCommand) -> JournalState:

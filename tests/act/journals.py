@@ -15,9 +15,9 @@ from agent.act.journal.journal import TopicRead
 from agent.act.journal.journal_topic import JournalTopic, KafkaJournalPlan
 from agent.act.journal.kafka_journal import KafkaJournal
 from agent.act.lead.leadership_plan import LeadershipPlan
+from agent.journal.entries import JournalWrite
 from agent.journal.leader import LeaderEntry
 from agent.record.reader import ConsumerRecord, open_reader
-from agent.values.journal import JournalWrite
 from tests.observe.live import wait_for
 
 CLUSTER = "cluster-under-test"

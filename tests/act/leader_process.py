@@ -17,8 +17,8 @@ from types import FrameType
 
 from agent.act.lead.leadership import JournalLeadership
 from agent.errors import FatalFailure, JournalUnavailable
+from agent.journal.entries import JournalPort, JournalWrite
 from agent.process import StopSignal
-from agent.values.journal import JournalPort, JournalWrite
 from tests.act.journals import CLUSTER, leadership_plan
 
 _PAUSE_S = 0.05

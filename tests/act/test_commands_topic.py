@@ -13,7 +13,7 @@ from agent.act.commands.inbox import MAX_BYTES, POSITION, CommandInbox, command_
 from agent.act.lead.leadership_term import CommandBacklog
 from agent.errors import ClusterUnreachable, ConfigError
 from agent.execute.commands.identity import CommandOrigin
-from agent.values.journal import JournalState
+from agent.journal.entries import JournalState
 from tests.act.answered_commands import with_answers
 from tests.act.journals import delete_topics, make_topics, new_prefix
 from tests.cluster.driver import ClusterDriver

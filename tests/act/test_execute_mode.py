@@ -31,10 +31,9 @@ from agent.journal.commands import (
     pause_in,
     paused,
 )
+from agent.journal.entries import JournalKey, JournalPort, JournalState, JournalWrite
 from agent.journal.leader import LeaderEntry, leader_write
-from agent.journal.record_trust import JournalKey
 from agent.values.clock import system_clock
-from agent.values.journal import JournalPort, JournalState, JournalWrite
 from agent.values.limits import AgentMode, ApproveLimits, ExecuteLimits, Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation

@@ -6,7 +6,7 @@ import pytest
 
 from agent.act.execute_mode import ApprovedProposals
 from agent.journal.approvals import ApprovalState, approval_cleanup, approval_of
-from agent.values.journal import JournalState
+from agent.journal.entries import JournalState
 from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.proposal import Proposal
 from tests.guard.acting import HOUR, MINUTE, only

@@ -16,8 +16,8 @@ from agent.act.journal import file_journal
 from agent.act.journal.file_journal import FileJournal, read_file, witness_path
 from agent.act.own_files import holder
 from agent.errors import BadInput, FencedOut, JournalUnavailable, WrongCluster
+from agent.journal.entries import Entry, JournalWrite
 from agent.journal.leader import LEADER
-from agent.values.journal import Entry, JournalWrite
 from tests.act.file_journals import plain
 from tests.act.journals import a_write, leader
 

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from agent.act.journal import file_journal
 from agent.act.journal.file_journal import FileJournal, read_file, witness_path
 from agent.errors import JournalUnavailable
-from agent.values.journal import JournalWrite
+from agent.journal.entries import JournalWrite
 from tests.act.file_journals import plain
 from tests.act.journals import a_write, leader
 

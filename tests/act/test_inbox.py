@@ -13,7 +13,7 @@ from agent.act.commands.inbox import MAX_BYTES, POSITION, SpoolInbox, command_by
 from agent.act.own_files import user_at_host
 from agent.errors import BadInput, ConfigError
 from agent.execute.commands.identity import CommandOrigin
-from agent.values.journal import Entry, JournalState
+from agent.journal.entries import Entry, JournalState
 from tests.act.answered_commands import with_answers
 
 

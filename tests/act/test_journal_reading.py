@@ -9,9 +9,7 @@ import pytest
 from agent.act.journal.journal import JournalCompactor, TopicRead
 from agent.act.journal.journal_topic import JournalWatermark, KafkaJournalPlan, TopicOffsets, check
 from agent.errors import BadInput
-from agent.journal.codec import key_bytes, numbered, rewritten
-from agent.journal.record_trust import CODE_HEADER, JournalKey, JournalTrust
-from agent.values.journal import JournalWrite
+from agent.journal.entries import CODE_HEADER, JournalKey, JournalTrust, JournalWrite, key_bytes, numbered, rewritten
 from tests.act.journals import CLUSTER, leader
 
 KEY, FORMER, THEIRS = (JournalKey(text.encode() * 4) for text in ("in force", "formerly", "a foe's "))
@@ -114,14 +112,14 @@ def test_whoever_leads_next_writes_everything_anew_so_that_compaction_keeps_no_f
     log.write(JournalTrust(), 9, 10, "plan/a", {"n": 666})
     told = log.read(TRUST)
     again = rewritten(told.view, told.overwrite, at_ms=5, epoch=2, first_seq=1)
-    assert [(one.key, one.seq, one.data is None) for one in again] == [
+    assert [(one.key, one.seq, data is None) for one, data in again] == [
         ("leader", 1, False), ("plan/a", 2, False), ("plan/b", 3, False), ("plan/evil", 4, True),
     ]  # fmt: skip
-    assert {one.at_ms for one in again[:3]} == {1}, "the times of entries stay"
-    for one in again:
-        codes = TRUST.signed(key_bytes(one.key), (one.epoch, one.seq), one.data) or ""
+    assert {one.at_ms for one, _ in again[:3]} == {1}, "the times of entries stay"
+    for one, data in again:
+        codes = TRUST.signed(key_bytes(one.key), (one.epoch, one.seq), data) or ""
         log.records.append(
-            Record(len(log.records) * 2, one.key.encode(), one.data,
+            Record(len(log.records) * 2, one.key.encode(), data,
                    [("ce_id", f"{one.epoch}-{one.seq}".encode()), (CODE_HEADER, codes.encode())])
         )  # fmt: skip
     after = log.read(TRUST)

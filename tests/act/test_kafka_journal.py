@@ -18,9 +18,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from agent.act.journal.journal_topic import JournalWatermark, read_journal_topic
 from agent.act.journal.kafka_journal import KafkaJournal
 from agent.errors import BadInput, ConfigError, FencedOut, JournalUnavailable, WrongCluster
-from agent.journal.codec import MAX_VALUE_BYTES
+from agent.journal.entries import MAX_VALUE_BYTES, JournalState, JournalWrite
 from agent.journal.leader import LEADER, leader_in
-from agent.values.journal import JournalState, JournalWrite
 from testbed.cluster import ConnectionFault, ConnectionFaultKind, EmbeddedCluster
 from tests.act.journals import (
     a_write,

@@ -9,7 +9,7 @@ import pytest
 from agent.act.journal.journal_topic import KafkaJournalPlan
 from agent.errors import FencedOut
 from agent.journal import plan_entries
-from agent.journal.record_trust import JournalKey
+from agent.journal.entries import JournalKey
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget, moved_by
 from assignors.problem import TopicPartition
 from tests.act.journals import make_topics, new_prefix, opened, plan

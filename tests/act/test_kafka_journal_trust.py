@@ -18,9 +18,9 @@ from agent.act.lead.leadership import JournalLeadership
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.act.lead.lease import committed_watermark
 from agent.errors import BadInput
+from agent.journal.entries import JournalKey, JournalPort, JournalState, JournalTrust, JournalWrite
 from agent.journal.leader import LEADER
-from agent.journal.record_trust import JournalKey, JournalTrust, signed_witness
-from agent.values.journal import JournalPort, JournalState, JournalWrite
+from agent.journal.record_trust import signed_witness
 from tests.act.journals import (
     CLUSTER,
     a_write,

@@ -9,7 +9,7 @@ import pytest
 
 from agent.act.own_files import journal_keys, people, signer
 from agent.errors import ConfigError
-from agent.journal.record_trust import JournalKey
+from agent.journal.entries import JournalKey
 
 SECRET = "5e884898da28047151d0e56f8dc62927"
 

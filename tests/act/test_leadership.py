@@ -15,11 +15,11 @@ from agent.act.lead.leadership import JournalLeadership, read_journal
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.act.lead.lease import KafkaLease, LeasePlan, LeaseState, awake_ms
 from agent.errors import BadInput, ConfigError, FatalFailure, FencedOut, JournalUnavailable
+from agent.journal.entries import JournalPort
 from agent.journal.leader import LEADER, leader_in
 from agent.observe.context import ObserverState, ObserveScope
 from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock
-from agent.values.journal import JournalPort
 from tests.act.journals import CLUSTER, a_write, leadership_plan, make_topics, new_prefix, opened, plan
 from tests.act.leader_processes import members_of
 from tests.cluster.driver import ClusterDriver

@@ -23,8 +23,8 @@ from confluent_kafka.admin import AdminClient
 from agent.act.journal.kafka_journal import KafkaJournal
 from agent.act.lead.leadership import JournalLeadership
 from agent.errors import FatalFailure, JournalUnavailable
+from agent.journal.entries import JournalWrite
 from agent.journal.leader import LEADER
-from agent.values.journal import JournalWrite
 from testbed.cluster import EmbeddedCluster
 from tests.act.journals import (
     CLUSTER,

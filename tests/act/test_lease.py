@@ -8,7 +8,8 @@ from confluent_kafka import Consumer, TopicPartition
 from agent.act.journal.journal_topic import JournalWatermark
 from agent.act.lead.lease import KafkaLease, LeasePlan, LeaseState, watermark_of
 from agent.errors import BadInput
-from agent.journal.record_trust import JournalKey, JournalTrust, signed_witness
+from agent.journal.entries import JournalKey, JournalTrust
+from agent.journal.record_trust import signed_witness
 
 KEY, THEIRS = JournalKey(b"in force, in force"), JournalKey(b"a foe's own key ...")
 TRUST = JournalTrust((KEY,), "c-1")

@@ -19,7 +19,7 @@ from agent.act.reassign.reassignment_executor import ExecutorReporter, Reassignm
 from agent.errors import BadInput, FencedOut, JournalUnavailable
 from agent.execute.reassign.messages import BatchPermission, PlanAccepted, PlanCommand
 from agent.journal import plan_entries
-from agent.values.journal import JournalWrite
+from agent.journal.entries import JournalWrite
 from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentPolicy, ReassignmentTarget
 from agent.values.throttles import SeenThrottle

@@ -12,7 +12,7 @@ from agent.act.journal.kafka_journal import KafkaJournal
 from agent.act.reassign.reassignment_executor import ReassignmentExecutor
 from agent.execute.reassign.messages import BatchPermission
 from agent.journal import plan_entries
-from agent.journal.codec import MAX_VALUE_BYTES
+from agent.journal.entries import MAX_VALUE_BYTES
 from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import ENDED, PartitionEndReason, PlanState, ReassignmentPolicy
 from agent.wire.admin_client import WireAdminClient

@@ -28,8 +28,8 @@ from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.act.lead.lease import LeasePlan, committed_watermark
 from agent.daemon.start import agent_of
 from agent.errors import NotAllowed
+from agent.journal.entries import JournalKey
 from agent.journal.leader import leader_in
-from agent.journal.record_trust import JournalKey
 from agent.observe.context import ObserverClients, ObserverState, ObserveScope
 from agent.observe.observe_cluster import observe
 from agent.record.reader import open_reader

@@ -18,8 +18,8 @@ from agent.act.journal.journal_topic import TopicOffsets
 from agent.act.journal.kafka_journal import KafkaJournal
 from agent.act.journal.topic_checks import UNKNOWN, id_of, is_other
 from agent.errors import BadInput
+from agent.journal.entries import JournalState, JournalWrite
 from agent.values.clock import system_clock
-from agent.values.journal import JournalState, JournalWrite
 from tests.act.journals import plan
 from tests.journals import journal
 

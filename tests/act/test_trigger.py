@@ -13,9 +13,9 @@ from agent.act.rebalance.trigger import RebalanceTrigger
 from agent.decode.values import Subscription
 from agent.errors import BadInput, FencedOut, JournalUnavailable
 from agent.execute.rebalance.probe_bytes import encode_subscription
+from agent.journal.entries import JournalWrite
 from agent.journal.triggers import TriggerEffect, TriggerPath, learned_of, path_at, triggers
 from agent.values.clock import ClockReading
-from agent.values.journal import JournalWrite
 from agent.values.limits import Limits, TriggerLimits, TriState
 from agent.values.observation import GapCause, RawClassicGroup, RawMember
 from agent.values.snapshot import PartitionState, Snapshot, TopicState

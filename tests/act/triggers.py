@@ -10,8 +10,8 @@ from typing import NamedTuple, Self
 
 from agent.decode.consumer_protocol import decode_subscription
 from agent.decode.values import Subscription
+from agent.journal.entries import Entry, JournalState, JournalWrite
 from agent.values.finding import SubjectId
-from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.observation import RawClassicGroup
 from agent.values.proposal import (
     Outcome,

@@ -12,12 +12,12 @@ import pytest
 
 from agent.cli import ask, running_agents
 from agent.errors import JournalUnavailable
+from agent.journal.entries import JournalState
 from agent.loop import CycleStages, run_cycle
 from agent.telemetry.derived import derived_events
 from agent.telemetry.events import EventKind, TelemetryEvent, to_lines
 from agent.values.cycle import AgentIdentity
 from agent.values.finding import SubjectId
-from agent.values.journal import JournalState
 from agent.values.limits import AgentMode, Limits, ProbingLimits, ScopeLimits
 from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart

@@ -14,7 +14,7 @@ from agent.cli.tables import copy_cells
 from agent.daemon.limits_from_settings import to_leadership_plan
 from agent.documents.proposals import CopyRow
 from agent.errors import JournalUnavailable, RackwiseError
-from agent.values.journal import JournalState
+from agent.journal.entries import JournalState
 from agent.values.kafka import LEADER_RATE
 from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.reassignment import (

@@ -9,7 +9,7 @@ import structlog
 
 from agent.act.own_files import command_witness, witness_keys
 from agent.daemon.start import _warn_of_clear_text
-from agent.journal.record_trust import JournalKey
+from agent.journal.entries import JournalKey
 from config.http_settings import HttpSettings
 
 

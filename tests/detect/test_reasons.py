@@ -154,7 +154,7 @@ def test_found_with_id_sentence_and_age(reason: Reason) -> None:
     assert found
     for finding in found:
         assert finding.id.startswith(f"{reason.name.lower()}:{finding.subject.kind}/")
-        assert finding.subject.kind in ("cluster", "broker", "rack", "topic", "group", "member", "task")
+        assert finding.subject.kind in ("cluster", "broker", "rack", "topic", "group", "task")
         assert not finding.sentence[0].isupper()
         assert not finding.sentence.endswith(".")
         assert all(isinstance(name, str) for name, _ in finding.evidence)

@@ -19,9 +19,9 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from agent.journal.codec import SCHEMA_ID as JOURNAL_ID
-from agent.journal.codec import JournalRecord, TargetColumns
-from agent.journal.targets import NOT_SAID, TargetManifest
+from agent.journal.entries import SCHEMA_ID as JOURNAL_ID
+from agent.journal.entries import JournalRecord
+from agent.journal.targets import NOT_SAID, TargetColumns, TargetManifest
 from agent.propose.codec import ProposalDocument
 from agent.telemetry import weights
 from agent.telemetry.changes import SHAPES

@@ -36,10 +36,10 @@ from agent.execute.reassign.messages import BatchPermission, PlanAccepted
 from agent.guard.execute_checks import may_begin
 from agent.guard.guard_context import GuardJournal
 from agent.journal.commands import CommandVerb, OperatorCommand, answer_to, command_to_json
+from agent.journal.entries import JournalPort, JournalWrite
 from agent.journal.leader import LeaderEntry, corrections, in_past
 from agent.process import StopSignal
 from agent.values.clock import Clock, ClockReading, system_clock
-from agent.values.journal import JournalPort, JournalWrite
 from agent.values.limits import AgentMode, ExecuteLimits, Limits
 from agent.values.reassignment import ReassignmentPlan, ReassignmentPolicy
 from agent.values.typed_json import from_json

@@ -19,7 +19,7 @@ from confluent_kafka.admin import AdminClient
 
 from agent.act.journal.file_journal import read_file
 from agent.act.lead.leadership import read_journal
-from agent.values.journal import JournalState
+from agent.journal.entries import JournalState
 from agent.values.kafka import LEADER_REPLICAS
 from agent.values.reassignment import PlanState, ReassignmentPlan
 from agent.values.throttles import ThrottleResource

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from agent.values.journal import JournalPort, JournalState, JournalWrite
+from agent.journal.entries import JournalPort, JournalState, JournalWrite
 from agent.values.observation import RawReassignment
 from agent.values.throttles import OpType
 from agent.wire import connection

@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from agent.act.lead.leadership import read_journal
-from agent.values.journal import JournalState, under
+from agent.journal.entries import JournalState, under
 from agent.values.snapshot import ConsumerGroup, OtherGroup, StreamsGroup
 from testbed.cluster import EmbeddedCluster
 from testbed.demo.run import demo_settings

@@ -10,7 +10,7 @@ from agent.execute.commands.identity import CommandOrigin
 from agent.journal import plan_entries
 from agent.journal.approvals import plan_hash
 from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, answer_to, command_to_json
-from agent.values.journal import JournalState, JournalWrite
+from agent.journal.entries import JournalState, JournalWrite
 from agent.values.limits import ApproveLimits, Limits
 from agent.values.proposal import Proposal
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget

@@ -34,8 +34,7 @@ from agent.execute.reassign.messages import (
 )
 from agent.execute.reassign.throttles import applied as configured
 from agent.journal import plan_entries
-from agent.journal.codec import EncodedWrite, applied, numbered
-from agent.values.journal import JournalState
+from agent.journal.entries import EncodedWrite, JournalState, applied, numbered
 from agent.values.reassignment import ReassignmentPolicy, ReassignmentTarget
 from agent.values.throttles import SeenThrottle, ThrottleResource
 from assignors.problem import TopicPartition

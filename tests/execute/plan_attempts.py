@@ -6,7 +6,7 @@ from agent.execute.commands.apply import apply_commands
 from agent.journal import plan_entries
 from agent.journal.approvals import next_attempt
 from agent.journal.commands import CommandVerb, LeaderAnswer
-from agent.values.journal import JournalState
+from agent.journal.entries import JournalState
 from agent.values.reassignment import Batch, BatchState, PartitionEnd, PartitionEndReason, PlanState
 from tests.execute.commands import EMPTY, LIMITS, MINUTE, MOVE, STANDING, TARGET, ask, done, plan
 from tests.journals import journal

@@ -9,7 +9,7 @@ import pytest
 from agent.execute.commands.apply import apply_commands
 from agent.journal.approvals import ApprovalState, ProposalApproval, approval_of
 from agent.journal.commands import CommandVerb, LeaderAnswer
-from agent.values.journal import JournalState
+from agent.journal.entries import JournalState
 from agent.values.limits import Limits
 from agent.values.reassignment import PlanState
 from tests.execute.commands import EMPTY, LIMITS, MOVE, STANDING, TWO, ask, done, in_journal, plan
@@ -107,4 +107,4 @@ def test_the_limits_of_what_is_in_progress_are_not_said_to_change(
     if says is None:
         assert answer.done
     else:
-        assert answer.sentence == f"refused: {MOVE.id} is {says}; that cannot be changed while it is in progress"
+        assert answer.sentence == f"{MOVE.id} is {says}; that cannot be changed while it is in progress"

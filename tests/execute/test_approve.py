@@ -11,7 +11,7 @@ from agent.execute.commands.approve import approve
 from agent.execute.commands.command_context import CommandContext, CommandDecision, ExpectedVerdict
 from agent.journal.approvals import ApprovalState, approval_of, plan_hash
 from agent.journal.commands import CommandVerb, OperatorCommand
-from agent.values.journal import JournalState
+from agent.journal.entries import JournalState
 from agent.values.limits import Limits
 from agent.values.proposal import Proposal
 from agent.values.reassignment import PlanState, ReassignmentPlan
@@ -55,9 +55,7 @@ def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 def test_until_when_it_is_held_is_told_in_universal_time_whatever_the_zone_of_the_machine(zone: str) -> None:
     answer = decided(HELD._replace(until_ms=1_760_007_600_000))
     assert (answer.done, answer.writes) == (False, ())
-    assert answer.sentence == ("refused: an approval lasts 60 min, and until 2025-10-09 11:00Z: its window is shut"), (
-        zone
-    )
+    assert answer.sentence == ("an approval lasts 60 min, and until 2025-10-09 11:00Z: its window is shut"), zone
 
 
 @pytest.mark.parametrize(
@@ -72,7 +70,7 @@ def test_until_when_it_is_held_is_told_in_universal_time_whatever_the_zone_of_th
         pytest.param(HELD._replace(until_ms=EXPIRES_MS), False, "its window is shut", id="held as long as it lasts"),
         pytest.param(
             HELD._replace(comes=False), False,
-            f"refused: an approval does not let {MOVE.id} begin: its window is shut", id="held for good",
+            f"an approval does not let {MOVE.id} begin: its window is shut", id="held for good",
         ),
     ],
 )  # fmt: skip
@@ -184,7 +182,7 @@ def test_an_approval_is_of_the_attempt_that_the_operator_saw(attempt: int, fits:
     assert answer.sentence == (
         "attempt 2 approved by ann@desk; void if it has not begun within 60 min"
         if fits
-        else f"refused: attempt {attempt} was approved, and the next one is attempt 2; attempt 1 rolled back "
+        else f"attempt {attempt} was approved, and the next one is attempt 2; attempt 1 rolled back "
         "(rollback requested by ann@desk)"
     )
     if not fits:
@@ -209,4 +207,4 @@ def test_of_a_plan_that_is_taken_back_the_next_attempt_is_asked_for(state: PlanS
 def test_an_approval_of_no_proposal_names_none() -> None:
     answer = decided(command=asked(proposal_id=None))
     assert (answer.done, answer.todo) == (False, "List the open proposals: rackwise proposals")
-    assert answer.sentence == "refused:  is not an open proposal of the leading agent"
+    assert answer.sentence == " is not an open proposal of the leading agent"

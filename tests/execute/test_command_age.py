@@ -18,7 +18,7 @@ from agent.execute.commands.identity import (
     with_sender,
 )
 from agent.journal.commands import CommandVerb, OperatorCommand
-from agent.journal.record_trust import JournalKey
+from agent.journal.entries import JournalKey
 from agent.values.limits import Limits
 from tests.execute.test_identity import ANN, PEOPLE, answer, wish
 from tests.snapshots import NOW_MS

@@ -11,7 +11,7 @@ from agent.execute.commands.apply import apply_commands, replay_undelivered
 from agent.execute.reassign.messages import CommandReceived, PlanAccepted, PlanCommand
 from agent.journal import plan_entries
 from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, answered
-from agent.values.journal import JournalState
+from agent.journal.entries import JournalState
 from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import Batch, BatchState, PartitionEnd, PartitionEndReason, PlanState
 from config.value_kinds import parse_size
@@ -84,7 +84,7 @@ def test_the_answer_names_the_plan_and_says_what_happens(
     shown = 2 if about == "P.2" else 1
     result = apply_commands([ask(verb, MOVE, attempt=shown)], view, STANDING, LIMITS, NOW_MS)
     answer = done(result, view)
-    assert answer.sentence.replace(MOVE.id, "P") == sentence
+    assert answer.sentence.replace(MOVE.id, "P") == sentence.removeprefix("refused: ")
     assert answer.done is not sentence.startswith("refused: ")
     assert answer.plan == (None if about is None else about.replace("P", MOVE.id))
     assert result.words == (() if hears is None else (CommandReceived(hears, MOVE.id, "ann@desk", "c1"),))

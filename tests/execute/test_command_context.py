@@ -9,8 +9,8 @@ import pytest
 from agent.execute.commands.command_context import CommandContext, limits_refusal, not_begun
 from agent.execute.reassign.messages import BatchPermission
 from agent.journal.commands import CommandVerb, OperatorCommand
+from agent.journal.entries import JournalState
 from agent.journal.triggers import TriggerEffect, TriggerEntry, TriggerExpectation, intent
-from agent.values.journal import JournalState
 from agent.values.limits import Limits
 from agent.values.reassignment import PlanState, ReassignmentPlan, attempt
 from tests.guard.acting import approval, only
@@ -128,9 +128,9 @@ def test_of_what_has_not_begun_the_answer_says_whether_it_is_known(
     answer = not_begun(name, ", so there is nothing to do", room)
     assert (answer.done, answer.unknown) == (False, not known)
     assert answer.sentence == (
-        f"refused: {name} has not begun, so there is nothing to do"
+        f"{name} has not begun, so there is nothing to do"
         if known
-        else f"refused: no proposal {name} is known: it is not open, and the journal has no plan or approval of it"
+        else f"no proposal {name} is known: it is not open, and the journal has no plan or approval of it"
     )
     assert not room.knows_nothing_of(None)
 
@@ -163,7 +163,7 @@ def test_an_operators_rate_lies_between_floor_and_ceiling(
     answer = limits_refusal(command(A, "p")._replace(throttle_bytes_per_s=rate), BOUNDED)
     assert (answer and answer.todo) == (fits and f"Give --throttle {fits}.")
     bounds = f"execute.throttle_floor ({floor}/s) and execute.throttle_ceiling ({ceiling}/s)"
-    assert answer is None or answer.sentence == f"refused: a rate of {asked}/s is not between {bounds}"
+    assert answer is None or answer.sentence == f"a rate of {asked}/s is not between {bounds}"
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,5 @@ def test_an_operators_moves_at_a_time_are_no_more_than_those_of_the_cluster(move
     answer = limits_refusal(command(A, "p", max_moves=moves), LIMITS)
     assert (answer is None) is fits
     if answer is not None:
-        assert answer.sentence == (
-            f"refused: {moves} moves at once are more than execute.max_moves_per_cluster ({MOST})"
-        )
+        assert answer.sentence == (f"{moves} moves at once are more than execute.max_moves_per_cluster ({MOST})")
         assert answer.todo == f"Give --max-moves {MOST} or fewer, or raise execute.max_moves_per_cluster."

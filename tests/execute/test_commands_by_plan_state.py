@@ -45,10 +45,10 @@ from tests.snapshots import NOW_MS
 IN_PROGRESS = f"{FIRST} is in progress already, approved by ann@desk"
 SECOND_OK = f"attempt 2 approved by ann@desk; {VOID}"
 LATER = "it can be approved again once that has ended"
-NOT_KNOWN = "refused: no proposal p-nothing is known: it is not open, and the journal has no plan or approval of it"
+NOT_KNOWN = "no proposal p-nothing is known: it is not open, and the journal has no plan or approval of it"
 STAY = "partitions that were moved back stay so"
 TABLE: dict[tuple[PlanState | str, CommandVerb], tuple[bool, str]] = {
-    (UNKNOWN, A): (False, "refused: p-nothing is not an open proposal of the leading agent"),
+    (UNKNOWN, A): (False, "p-nothing is not an open proposal of the leading agent"),
     (UNKNOWN, C): (False, NOT_KNOWN),
     (UNKNOWN, R): (False, NOT_KNOWN),
     (UNKNOWN, P): (False, NOT_KNOWN),
@@ -57,14 +57,14 @@ TABLE: dict[tuple[PlanState | str, CommandVerb], tuple[bool, str]] = {
     (NEVER, C): (
         True, f"{FIRST} is cancelled: no rule approves it; approve it with: rackwise proposals approve {FIRST}",
     ),
-    (NEVER, R): (False, f"refused: {FIRST} has not begun, so there is nothing to take back"),
-    (NEVER, P): (False, f"refused: {FIRST} has not begun, so there is nothing to pause"),
-    (NEVER, G): (False, f"refused: {FIRST} has not begun, so there is nothing to resume"),
+    (NEVER, R): (False, f"{FIRST} has not begun, so there is nothing to take back"),
+    (NEVER, P): (False, f"{FIRST} has not begun, so there is nothing to pause"),
+    (NEVER, G): (False, f"{FIRST} has not begun, so there is nothing to resume"),
     (APPROVED, A): (True, f"{FIRST} was approved by ann@desk already"),
     (APPROVED, C): (True, f"{FIRST} had not begun; its approval is void, and no rule approves it"),
-    (APPROVED, R): (False, f"refused: {FIRST} has not begun, so there is nothing to take back"),
-    (APPROVED, P): (False, f"refused: {FIRST} has not begun, so there is nothing to pause"),
-    (APPROVED, G): (False, f"refused: {FIRST} has not begun, so there is nothing to resume"),
+    (APPROVED, R): (False, f"{FIRST} has not begun, so there is nothing to take back"),
+    (APPROVED, P): (False, f"{FIRST} has not begun, so there is nothing to pause"),
+    (APPROVED, G): (False, f"{FIRST} has not begun, so there is nothing to resume"),
     (OPEN, A): (True, IN_PROGRESS),
     (OPEN, C): (True, f"{FIRST} is cancelling: no new batch begins, and moves in progress are taken back"),
     (OPEN, R): (True, f"{FIRST} is rolling back: its moves, finished and in progress, are taken back"),
@@ -75,12 +75,12 @@ TABLE: dict[tuple[PlanState | str, CommandVerb], tuple[bool, str]] = {
     (ELECTING, R): (True, f"{FIRST} is rolling back: its moves, finished and in progress, are taken back"),
     (ELECTING, P): (True, f"{FIRST}: no new batch of it begins; moves in progress continue"),
     (ELECTING, G): (True, f"{FIRST} is not paused"),
-    (CANCELLING, A): (False, f"refused: {FIRST} is cancelling; {LATER}"),
+    (CANCELLING, A): (False, f"{FIRST} is cancelling; {LATER}"),
     (CANCELLING, C): (True, f"{FIRST} is cancelling already"),
     (CANCELLING, R): (True, f"{FIRST} is rolling back: its moves, finished and in progress, are taken back"),
-    (CANCELLING, P): (False, f"refused: {FIRST} is cancelling, which is not paused"),
-    (CANCELLING, G): (False, f"refused: {FIRST} is cancelling, which is not paused"),
-    (ROLLING, A): (False, f"refused: {FIRST} is rolling back; {LATER}"),
+    (CANCELLING, P): (False, f"{FIRST} is cancelling, which is not paused"),
+    (CANCELLING, G): (False, f"{FIRST} is cancelling, which is not paused"),
+    (ROLLING, A): (False, f"{FIRST} is rolling back; {LATER}"),
     (ROLLING, C): (
         True,
         f"{FIRST} is cancelling: its rollback stops, no new batch begins, and moves in progress are taken back; {STAY}",
@@ -89,30 +89,30 @@ TABLE: dict[tuple[PlanState | str, CommandVerb], tuple[bool, str]] = {
     (ROLLING, P): (True, f"{FIRST}: no new batch of it begins; moves in progress continue"),
     (ROLLING, G): (True, f"{FIRST} is not paused"),
     (DONE, A): (True, SECOND_OK),
-    (DONE, C): (False, f"refused: {FIRST} is done, so there is nothing to cancel"),
+    (DONE, C): (False, f"{FIRST} is done, so there is nothing to cancel"),
     (DONE, R): (True, f"{FIRST} is done; {BACK} moves 1 partition back"),
-    (DONE, P): (False, f"refused: {FIRST} is done, so there is nothing to pause"),
-    (DONE, G): (False, f"refused: {FIRST} is done, so there is nothing to resume"),
+    (DONE, P): (False, f"{FIRST} is done, so there is nothing to pause"),
+    (DONE, G): (False, f"{FIRST} is done, so there is nothing to resume"),
     (CANCELLED, A): (True, SECOND_OK),
     (CANCELLED, C): (True, f"{FIRST} is cancelled already"),
     (CANCELLED, R): (True, f"{FIRST} is cancelled; {BACK} moves 1 partition back"),
-    (CANCELLED, P): (False, f"refused: {FIRST} is cancelled, so there is nothing to pause"),
-    (CANCELLED, G): (False, f"refused: {FIRST} is cancelled, so there is nothing to resume"),
+    (CANCELLED, P): (False, f"{FIRST} is cancelled, so there is nothing to pause"),
+    (CANCELLED, G): (False, f"{FIRST} is cancelled, so there is nothing to resume"),
     (FAILED, A): (True, SECOND_OK),
-    (FAILED, C): (False, f"refused: {FIRST} has failed, so there is nothing to cancel"),
+    (FAILED, C): (False, f"{FIRST} has failed, so there is nothing to cancel"),
     (FAILED, R): (True, f"{FIRST} has failed; {BACK} moves 1 partition back"),
-    (FAILED, P): (False, f"refused: {FIRST} has failed, so there is nothing to pause"),
-    (FAILED, G): (False, f"refused: {FIRST} has failed, so there is nothing to resume"),
+    (FAILED, P): (False, f"{FIRST} has failed, so there is nothing to pause"),
+    (FAILED, G): (False, f"{FIRST} has failed, so there is nothing to resume"),
     (ROLLED, A): (True, SECOND_OK),
-    (ROLLED, C): (False, f"refused: {FIRST} is rolled back, so there is nothing to cancel"),
+    (ROLLED, C): (False, f"{FIRST} is rolled back, so there is nothing to cancel"),
     (ROLLED, R): (True, f"{FIRST} is rolled back already"),
-    (ROLLED, P): (False, f"refused: {FIRST} is rolled back, so there is nothing to pause"),
-    (ROLLED, G): (False, f"refused: {FIRST} is rolled back, so there is nothing to resume"),
+    (ROLLED, P): (False, f"{FIRST} is rolled back, so there is nothing to pause"),
+    (ROLLED, G): (False, f"{FIRST} is rolled back, so there is nothing to resume"),
     (AGAIN, A): (True, f"{SECOND} was approved by ann@desk already"),
     (AGAIN, C): (True, f"{SECOND} had not begun; its approval is void, and no rule approves it"),
     (AGAIN, R): (True, f"{FIRST} is rolled back already"),
-    (AGAIN, P): (False, f"refused: {FIRST} is rolled back, so there is nothing to pause"),
-    (AGAIN, G): (False, f"refused: {FIRST} is rolled back, so there is nothing to resume"),
+    (AGAIN, P): (False, f"{FIRST} is rolled back, so there is nothing to pause"),
+    (AGAIN, G): (False, f"{FIRST} is rolled back, so there is nothing to resume"),
 }  # fmt: skip
 STATES: tuple[PlanState | str, ...] = (UNKNOWN, NEVER, APPROVED, *PlanState, AGAIN)
 
@@ -160,8 +160,8 @@ def test_commands_of_one_moment_are_answered_one_after_the_other_as_the_machine_
     result = apply_commands(wishes, journal_with_plan(OPEN), STANDING, LIMITS, NOW_MS)
     view = journal(*result.writes, at_ms=NOW_MS, view=journal_with_plan(OPEN))
     assert [answer.sentence.partition(":")[0] for _, answer in history(view)] == [
-        f"{FIRST} is cancelling", "refused", f"{FIRST} is rolling back", f"{FIRST} is cancelling",
-        f"{FIRST} is rolling back", FIRST,
+        f"{FIRST} is cancelling", f"{FIRST} is cancelling, which is not paused", f"{FIRST} is rolling back",
+        f"{FIRST} is cancelling", f"{FIRST} is rolling back", FIRST,
     ]  # fmt: skip
     assert replay_undelivered(view) == (
         CommandReceived(PlanCommand.ROLLBACK, FIRST, "ann@desk", "c4"),

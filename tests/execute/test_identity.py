@@ -33,9 +33,8 @@ from agent.journal.commands import (
     pause_in,
     paused,
 )
+from agent.journal.entries import JournalKey, JournalState
 from agent.journal.leader import LeaderEntry, leader_write
-from agent.journal.record_trust import JournalKey
-from agent.values.journal import JournalState
 from agent.values.limits import Limits
 from tests.execute.commands import MOVE, STANDING, TWO, InboxEntry, ask, done, plan
 from tests.journals import journal
@@ -186,7 +185,7 @@ def test_a_name_that_is_not_proven_is_refused_where_two_persons_are_counted() ->
     found = answer(wish(CommandVerb.APPROVE, who="ann@desk"), limits=TWO)
     assert found == LeaderAnswer(
         False,
-        "refused: approve.second_person counts proven persons, and ann@desk (self-declared) is not one",
+        "approve.second_person counts proven persons, and ann@desk (self-declared) is not one",
         NOW_MS,
         todo="Sign in at the page, or set operator.name and operator.key_file, and approve.people at the agents.",
     )

@@ -13,8 +13,8 @@ from agent.execute.rebalance.trigger_judgement import (
     transactional,
     transactions_of,
 )
+from agent.journal.entries import Entry, JournalState, JournalWrite
 from agent.journal.triggers import LearnedGroup, learned, learned_of
-from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.memory import Memory
 from agent.values.snapshot import TaskCopy, TaskRole
 from assignors.problem import TaskId, TopicPartition

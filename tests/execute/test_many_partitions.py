@@ -19,7 +19,8 @@ from agent.execute.reassign.messages import (
 from agent.execute.reassign.plan_step import _END_BYTES, RECORD_BYTES, _Record, next_batch, record_batches
 from agent.execute.reassign.throttles import batch_throttles
 from agent.journal import plan_entries
-from agent.journal.codec import MAX_VALUE_BYTES, EncodedSize, numbered
+from agent.journal.entries import MAX_VALUE_BYTES, numbered
+from agent.journal.targets import EncodedSize
 from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import (
     Batch,

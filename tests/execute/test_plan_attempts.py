@@ -14,7 +14,7 @@ from agent.execute.reassign.messages import BatchPermission, CommandReceived, Pl
 from agent.journal import plan_entries
 from agent.journal.approvals import ApprovalState, approval_cleanup, approval_of, next_attempt, plan_hash
 from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, answer_to, answered, history
-from agent.values.journal import JournalState, JournalWrite
+from agent.journal.entries import JournalState, JournalWrite
 from agent.values.proposal import PlanAttempt
 from agent.values.reassignment import (
     PlanState,
@@ -165,7 +165,7 @@ def test_an_approval_is_of_the_attempt_that_was_shown(attempt_: int, *, so: bool
     assert answer.done is so
     if not so:
         assert answer.sentence == (
-            f"refused: attempt {attempt_} was approved, and the next one is attempt 2; attempt 1 cancelled"
+            f"attempt {attempt_} was approved, and the next one is attempt 2; attempt 1 cancelled"
         )
 
 
@@ -175,15 +175,13 @@ def test_an_approval_that_names_no_attempt_is_of_the_first_one() -> None:
     assert (first.done, first.plan) == (True, FIRST)
     view = journal_with_plan(CANCELLED)
     again = done(apply_commands([ask(A, MOVE, attempt=None)], view, STANDING, LIMITS, NOW_MS), view)
-    assert again.sentence == (
-        "refused: the approval names no attempt, and the next one is attempt 2; attempt 1 cancelled"
-    )
+    assert again.sentence == ("the approval names no attempt, and the next one is attempt 2; attempt 1 cancelled")
 
 
 def test_an_approval_of_what_ended_and_is_not_proposed_says_how_it_ended() -> None:
     view = journal_with_plan(DONE)
     answer = done(apply_commands([ask(A, MOVE)], view, (), LIMITS, NOW_MS), view)
-    assert answer.sentence == f"refused: {FIRST} is not proposed now; attempt 1 done"
+    assert answer.sentence == f"{FIRST} is not proposed now; attempt 1 done"
 
 
 def test_an_approval_that_no_agent_used_is_void_although_an_earlier_attempt_began() -> None:
@@ -218,7 +216,7 @@ def test_words_are_about_the_newest_attempt_unless_one_is_named(verb: CommandVer
 def test_an_older_attempt_is_not_taken_back_beneath_a_newer_one() -> None:
     view = journal(plan(DONE, proposal_id=SECOND), plan(DONE, proposal_id=f"{FIRST}.3"), at_ms=NOW_MS)
     _, answer = after_command(view, CommandVerb.ROLLBACK, "c1", SECOND)
-    assert answer.sentence == f"refused: {SECOND} is not the latest attempt: {FIRST}.3 is done"
+    assert answer.sentence == f"{SECOND} is not the latest attempt: {FIRST}.3 is done"
 
 
 def test_a_journal_from_before_there_were_attempts_reads_as_first_attempts() -> None:
@@ -324,7 +322,7 @@ def test_a_way_back_that_was_promised_is_accepted_after_a_crash_and_once() -> No
         pytest.param(
             ExpectedVerdict(allowed=False, sentence="t is not to be acted upon", comes=False),
             False,
-            f"refused: an approval does not let {FIRST} begin: t is not to be acted upon",
+            f"an approval does not let {FIRST} begin: t is not to be acted upon",
             id="it never comes",
         ),
         pytest.param(
@@ -332,7 +330,7 @@ def test_a_way_back_that_was_promised_is_accepted_after_a_crash_and_once() -> No
                 allowed=False, sentence="outside of the windows", until_ms=NOW_MS + LIMITS.approve.valid_ms
             ),
             False,
-            "refused: an approval lasts 60 min, and until 2025-10-09 09:53Z: outside of the windows",
+            "an approval lasts 60 min, and until 2025-10-09 09:53Z: outside of the windows",
             id="it comes after the approval is void",
         ),
     ],

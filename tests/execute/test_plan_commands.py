@@ -10,7 +10,7 @@ from agent.execute.reassign.messages import PlanAccepted
 from agent.journal import plan_entries
 from agent.journal.approvals import ApprovalState, approval_of
 from agent.journal.commands import CommandVerb, ExecutionPause, OperatorCommand, paused
-from agent.values.journal import JournalState
+from agent.journal.entries import JournalState
 from agent.values.limits import Limits
 from agent.values.reassignment import (
     Batch,
@@ -86,7 +86,7 @@ def test_a_refusal_says_what_can_be_done_instead(
     verb: CommandVerb, ended: ReassignmentPlan, sentence: str, todo: str
 ) -> None:
     answer = decided(verb, ended, open_=False)
-    assert (answer.done, answer.sentence, answer.todo) == (False, f"refused: {MOVE.id} {sentence}", todo)
+    assert (answer.done, answer.sentence, answer.todo) == (False, f"{MOVE.id} {sentence}", todo)
     assert (answer.writes, answer.words) == ((), ())
 
 
@@ -95,7 +95,7 @@ def test_an_attempt_that_is_not_the_latest_is_not_taken_back_and_the_latest_is_n
     third = plan(PlanState.DONE, f"{MOVE.id}.3")
     answer = decided(ROLLBACK, DONE, second, third, name=f"{MOVE.id}.2")
     assert (answer.done, answer.words) == (False, ())
-    assert answer.sentence == f"refused: {MOVE.id}.2 is not the latest attempt: {MOVE.id}.3 is done"
+    assert answer.sentence == f"{MOVE.id}.2 is not the latest attempt: {MOVE.id}.3 is done"
     assert answer.todo == f"Take the latest attempt back: rackwise reassign rollback {MOVE.id}.3"
     assert decided(ROLLBACK, DONE, second, third).plan == f"{MOVE.id}.3-back", "the proposal's name means the latest"
 
@@ -174,7 +174,7 @@ def test_a_person_who_cancels_what_is_approved_voids_it_and_no_rule_approves_it(
     gone = approval_of(journal(*answer.writes, at_ms=NOW_MS, view=view), MOVE.id)
     assert gone is not None
     assert (gone.state, gone.vetoed, gone.sentence) == (
-        ApprovalState.VOID, True, "void: cancelled by ann@desk (not today)",
+        ApprovalState.VOID, True, "cancelled by ann@desk (not today)",
     )  # fmt: skip
     assert (answer.done, answer.sentence) == (
         True, f"{MOVE.id} had not begun; its approval is void, and no rule approves it",

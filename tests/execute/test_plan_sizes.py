@@ -94,7 +94,7 @@ def test_an_approval_of_what_is_too_large_is_refused_with_the_reason(monkeypatch
     answer = done(result)
     assert not answer.done
     assert answer.sentence == (
-        f"refused: an approval does not let {MOVE.id} begin: it moves 1 partition, and one plan may move 0; lower "
+        f"an approval does not let {MOVE.id} begin: it moves 1 partition, and one plan may move 0; lower "
         "proposals.max_moves"
     )
 
@@ -135,7 +135,7 @@ def test_what_has_no_partitions_in_the_journal_any_more_cannot_be_taken_back() -
     answer = done(apply_commands([ask(CommandVerb.ROLLBACK, MOVE)], view, STANDING, LIMITS, NOW_MS), view)
     assert not answer.done
     assert answer.sentence == (
-        f"refused: {MOVE.id} is done, and cannot be taken back any more: the journal keeps the partitions of the "
+        f"{MOVE.id} is done, and cannot be taken back any more: the journal keeps the partitions of the "
         "latest ended plans only, and those of this plan (1) are no longer in it"
     )
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agent.execute.rebalance.refusals import OPEN_MS, RefusalReason, TriggerRefusal, refusal
+from agent.journal.entries import Entry, JournalState, JournalWrite
 from agent.journal.triggers import (
     LearnedGroup,
     TriggerEffect,
@@ -19,7 +20,6 @@ from agent.journal.triggers import (
     learned,
     outcome,
 )
-from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.limits import GroupLimits, Limits, TriggerLimits, TriState
 from agent.values.memory import ChangeCause, Memory, RackChange
 from agent.values.proposal import ProposalKind, ProposalReason

@@ -11,9 +11,8 @@ from agent.execute.reassign.messages import CommandReceived, PlanAccepted
 from agent.guard.judge import guard
 from agent.journal import plan_entries
 from agent.journal.approvals import ApprovalState, ProposalApproval, written
-from agent.journal.codec import applied, numbered
 from agent.journal.commands import KEPT, CommandVerb, history, pause_in, signed_until
-from agent.values.journal import JournalState, JournalWrite
+from agent.journal.entries import JournalState, JournalWrite, applied, numbered
 from agent.values.limits import AgentMode, ApprovalRule, ApproveLimits, Limits
 from agent.values.memory import Memory
 from agent.values.proposal import Hold
@@ -224,7 +223,7 @@ def test_what_rests_on_what_is_proposed_waits_for_it_or_is_refused_where_it_cann
     assert unplanned([ask(verb, MOVE)], view) == ([], CommandEffects(unanswered=verb is CommandVerb.CANCEL))
     answered, result = unplanned([ask(verb, MOVE)], view, full=True)
     assert answered == ["c1"]
-    assert f"refused: the leading agent has not planned yet, so it is not known whether {MOVE.id} is open" in (
+    assert f"the leading agent has not planned yet, so it is not known whether {MOVE.id} is open" in (
         done(result, view).sentence
     )
 

@@ -15,7 +15,7 @@ from agent.execute.rebalance.trigger_judgement import (
     judge,
     judge_one,
 )
-from agent.journal.codec import numbered
+from agent.journal.entries import Entry, JournalState, JournalWrite, numbered
 from agent.journal.triggers import (
     DAY_MS,
     KEPT,
@@ -34,7 +34,6 @@ from agent.journal.triggers import (
     triggers,
     with_earlier,
 )
-from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.proposal import Proposal, ProposalMove, ProposalReason, ProposalRow
 from tests.act.triggers import a_proposal
 from tests.snapshots import NOW_MS, Builder, a_cluster, member, process, task

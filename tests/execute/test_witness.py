@@ -20,9 +20,8 @@ from agent.execute.commands.identity import (
 )
 from agent.journal.approvals import ApprovalState, approval_of
 from agent.journal.commands import MAX_TEXT, CommandVerb, answer_to, pause_in
+from agent.journal.entries import JournalKey, JournalState, JournalTrust
 from agent.journal.leader import LeaderEntry, leader_write
-from agent.journal.record_trust import JournalKey, JournalTrust
-from agent.values.journal import JournalState
 from agent.values.limits import Limits
 from tests.execute.commands import MOVE, STANDING, TWO, InboxEntry, ask, done
 from tests.journals import journal

@@ -23,8 +23,8 @@ from agent.execute.commands.apply import apply_commands
 from agent.execute.commands.identity import CommandOrigin
 from agent.journal import plan_entries
 from agent.journal.approvals import plan_hash
-from agent.journal.codec import UnreadableEntryError, entry_of, to_bytes
 from agent.journal.commands import CommandVerb, OperatorCommand, command_to_json
+from agent.journal.entries import Entry, JournalWrite, UnreadableEntryError, entry_of, to_bytes
 from agent.memory.codec import UnreadableMemoryError, memory_from_json, memory_to_json
 from agent.observe.cluster_listing import _Unusable, parse_application_lags
 from agent.observe.locators.question import TableForm
@@ -40,7 +40,6 @@ from agent.telemetry.looks import IncompleteLookError, observation_from_events
 from agent.telemetry.proposal_records import CREATED, VOID
 from agent.telemetry.weights import to_records
 from agent.values.cycle import figures_rest_on
-from agent.values.journal import Entry, JournalWrite
 from agent.values.limits import Limits
 from agent.values.memory import Memory, after_restart
 from agent.values.observation import Observation, RawMember

@@ -7,8 +7,8 @@ from dataclasses import replace
 from agent.guard.judge import guard
 from agent.journal import plan_entries, triggers
 from agent.journal.approvals import ApprovalState, ProposalApproval, plan_hash, written
+from agent.journal.entries import JournalState, JournalWrite
 from agent.journal.triggers import TriggerEffect, TriggerEntry, TriggerExpectation, TriggerJudgement, TriggerVerdict
-from agent.values.journal import JournalState, JournalWrite
 from agent.values.limits import AgentMode, ApprovalRule, Limits, TriggerLimits, TriState
 from agent.values.memory import Memory
 from agent.values.proposal import Hold, Proposal, Verdict

@@ -25,7 +25,7 @@ from agent.journal.approvals import (
     vetoed,
     written,
 )
-from agent.values.journal import JournalState, JournalWrite
+from agent.journal.entries import JournalState, JournalWrite
 from agent.values.limits import ApprovalRule
 from agent.values.memory import Memory
 from agent.values.proposal import Allow, Hold, HoldReason, PredictedEffect, Proposal
@@ -81,7 +81,7 @@ def test_a_person_approves_the_exact_plan_and_says_how_fast() -> None:
             "requested by bob@desk 5 min ago, a second person must approve it", id="a second person is awaited",
         ),
         pytest.param(
-            approval(shared(), state=ApprovalState.VOID, sentence="void: cancelled by ann"),
+            approval(shared(), state=ApprovalState.VOID, sentence="cancelled by ann"),
             "its approval is void (cancelled by ann)", id="it was cancelled",
         ),
         pytest.param(

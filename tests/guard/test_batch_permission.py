@@ -9,7 +9,7 @@ from agent.guard.execute_checks import kind_of, may_begin, may_begin_plan
 from agent.guard.guard_context import GuardJournal
 from agent.journal import plan_entries
 from agent.journal.commands import ExecutionPause, paused
-from agent.values.journal import JournalWrite
+from agent.journal.entries import JournalWrite
 from agent.values.limits import AgentMode, Limits
 from agent.values.reassignment import Batch, BatchState, PlanState, ReassignmentPlan, ReassignmentTarget
 from agent.values.windows import TimeWindow, TimeWindowSet

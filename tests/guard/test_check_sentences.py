@@ -9,8 +9,8 @@ import pytest
 from agent.guard.judge import explained, foreseen, guard, recheck
 from agent.journal import plan_entries
 from agent.journal.approvals import by_rule
+from agent.journal.entries import JournalState
 from agent.journal.triggers import TriggerVerdict
-from agent.values.journal import JournalState
 from agent.values.limits import ApprovalRule, Limits
 from agent.values.memory import Memory
 from agent.values.plan import RuleAnswer

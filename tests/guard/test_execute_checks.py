@@ -9,9 +9,9 @@ import pytest
 from agent.guard.judge import explained, guard
 from agent.journal.approvals import ApprovalState, by_rule, voided
 from agent.journal.commands import ExecutionPause, paused
+from agent.journal.entries import JournalState, JournalWrite
 from agent.journal.leader import LeaderEntry, leader_write
 from agent.journal.triggers import TriggerEffect, TriggerVerdict
-from agent.values.journal import JournalState, JournalWrite
 from agent.values.limits import AgentMode, TriggerLimits
 from agent.values.memory import Memory
 from agent.values.plan import RuleAnswer
@@ -394,4 +394,4 @@ def test_an_approval_that_was_voided_stays_void() -> None:
     _, proposal = only(shared())
     given = by_rule(proposal, "small", "1 move", now_ms=NOW_MS, valid_ms=HOUR)
     gone = voided(given, NOW_MS + 1, "it expired")
-    assert (gone.state, gone.sentence) == (ApprovalState.VOID, "void: it expired")
+    assert (gone.state, gone.sentence) == (ApprovalState.VOID, "it expired")

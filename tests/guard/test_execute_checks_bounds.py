@@ -8,8 +8,8 @@ from agent.guard.execute_checks import may_begin
 from agent.guard.guard_context import GuardJournal
 from agent.guard.judge import explained
 from agent.journal.commands import ExecutionPause, paused
+from agent.journal.entries import JournalState
 from agent.journal.leader import LeaderEntry, leader_write
-from agent.values.journal import JournalState
 from agent.values.limits import AgentMode
 from agent.values.memory import Memory
 from agent.values.proposal import Hold, HoldReason

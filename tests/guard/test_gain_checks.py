@@ -8,8 +8,8 @@ import pytest
 
 from agent.guard.judge import guard
 from agent.journal import plan_entries
+from agent.journal.entries import JournalState
 from agent.journal.triggers import TriggerEffect, TriggerVerdict
-from agent.values.journal import JournalState
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.proposal import Allow, Hold, HoldReason, Verdict

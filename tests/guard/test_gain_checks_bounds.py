@@ -8,7 +8,7 @@ import pytest
 
 from agent.guard.judge import explained, guard
 from agent.journal import plan_entries
-from agent.values.journal import JournalState
+from agent.journal.entries import JournalState
 from agent.values.limits import PriceLimits
 from agent.values.memory import Memory
 from agent.values.plan import RuleAnswer

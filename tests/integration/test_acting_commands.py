@@ -13,7 +13,7 @@ from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.execute.commands.apply import apply_commands
 from agent.execute.commands.identity import CommandWitness
 from agent.journal.commands import CommandVerb, answer_to, pause_in
-from agent.journal.record_trust import JournalKey
+from agent.journal.entries import JournalKey
 from agent.observe.context import ObserverClients, ObserverState, ObserveScope
 from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
 from agent.act.lead.leadership import read_journal
-from agent.values.journal import JournalState
+from agent.journal.entries import JournalState
 from agent.wire.client import WireClient
 from testbed.cluster import ClusterSpec, EmbeddedCluster
 from tests.act.journals import leadership_plan

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from agent.journal import plan_entries
 from agent.journal.approvals import approval_of
 from agent.journal.commands import ExecutionPause, pause_in, paused
+from agent.journal.entries import Entry, JournalState, JournalWrite
 from agent.journal.leader import LATER_MS, LeaderEntry, corrections, in_past, leader_write
 from agent.journal.triggers import LearnedGroup, TriggerVerdict, acted_at, learned, learned_of, triggers
-from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.proposal import Allow, HoldReason
 from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentTarget
 from tests.guard.acting import HOUR, MINUTE, approval, batch, held, judged, plan_of, triggered, with_approval

@@ -7,7 +7,6 @@ import pytest
 from agent.journal import plan_entries
 from agent.journal.approvals import KEPT as KEPT_VOID
 from agent.journal.approvals import ApprovalState, ProposalApproval, approval_cleanup, approval_of, written
-from agent.journal.codec import columns, key_bytes, key_of, rewritten, targets_of
 from agent.journal.commands import (
     KEPT,
     KEPT_OF_PERSONS,
@@ -25,10 +24,11 @@ from agent.journal.commands import (
     resumed,
     signed_until,
 )
+from agent.journal.entries import Entry, JournalKey, JournalState, JournalTrust, key_bytes, key_of, rewritten
 from agent.journal.leader import LATER_MS, in_past
-from agent.journal.record_trust import JournalKey, JournalTrust, codes_by_key
+from agent.journal.record_trust import codes_by_key
+from agent.journal.targets import columns, targets_of
 from agent.journal.triggers import TriggerEffect, TriggerEntry, TriggerExpectation, outcome
-from agent.values.journal import Entry, JournalState
 from agent.values.kafka import LEADER_RATE, LEADER_REPLICAS
 from agent.values.reassignment import (
     Batch,
@@ -331,9 +331,7 @@ def test_an_approval_is_used_by_a_trigger_while_it_lasted(triggered_ms: int | No
     assert (after.state, after.used) == (ApprovalState.VOID, used)
     assert after.at_ms == ((triggered_ms or 0) + ahead if used else given_ms + 100)
     assert after.sentence == (
-        "used: the rebalance that it approved was triggered"
-        if used
-        else "void: it expired 0 s ago, and the plan had not begun"
+        "the rebalance that it approved was triggered" if used else "it expired 0 s ago, and the plan had not begun"
     )
 
 
@@ -378,6 +376,6 @@ def test_what_is_compacted_or_dropped_is_deleted_by_its_key() -> None:
     writes = approval_cleanup(journal(*void, at_ms=1), [], frozenset(), NOW_MS)
     assert [(write.key, write.kind, write.value) for write in writes] == [("approval/p-0000", "deleted", None)]
     again = rewritten(journal(void[0], at_ms=7), ["b", "a", void[0].key], at_ms=9, epoch=3, first_seq=5)
-    assert [(one.key, one.kind, one.at_ms, one.epoch, one.seq, one.data is None) for one in again] == [
+    assert [(one.key, one.kind, one.at_ms, one.epoch, one.seq, data is None) for one, data in again] == [
         (void[0].key, "void", 7, 3, 5, False), ("a", "deleted", 9, 3, 6, True), ("b", "deleted", 9, 3, 7, True),
     ]  # fmt: skip

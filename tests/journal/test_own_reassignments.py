@@ -6,6 +6,7 @@ from collections.abc import Set as AbstractSet
 
 import pytest
 
+from agent.journal.entries import Entry, JournalState
 from agent.journal.plan_entries import (
     ANOTHER_TOOL,
     JournaledMemory,
@@ -15,7 +16,6 @@ from agent.journal.plan_entries import (
     remembered,
 )
 from agent.journal.triggers import TriggerEffect
-from agent.values.journal import Entry, JournalState
 from agent.values.memory import Memory
 from agent.values.observation import RawReassignment
 from agent.values.reassignment import (

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.guard.guard_context import DAY_MS, HOUR_MS, GuardJournal, batches_left
+from agent.journal.entries import Entry, JournalState, JournalWrite
 from agent.journal.plan_entries import (
     KEEP_BATCHES,
     KEEP_NOES,
@@ -25,7 +26,6 @@ from agent.journal.plan_entries import (
     plans,
     throttle_debts,
 )
-from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.kafka import LEADER_RATE, THROTTLE_KEYS
 from agent.values.limits import ExecuteLimits
 from agent.values.proposal import CheckPassed, Hold

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.journal.entries import JournalKey, JournalTrust
 from agent.journal.record_trust import (
-    JournalKey,
-    JournalTrust,
     RecordVerifier,
     RejectedRecord,
     RejectionReason,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from agent.execute.reassign.plan_step import record_batches
 from agent.journal import targets
-from agent.journal.codec import MAX_VALUE_BYTES, applied, numbered
+from agent.journal.entries import MAX_VALUE_BYTES, Entry, JournalState, applied, numbered
 from agent.journal.plan_entries import (
     KEEP_TARGET_BYTES,
     batches,
@@ -25,7 +25,6 @@ from agent.journal.plan_entries import (
     plans,
 )
 from agent.journal.targets import MOST_TARGETS, PART_BYTES
-from agent.values.journal import Entry, JournalState
 from agent.values.memo import IdentityMemo
 from agent.values.reassignment import (
     Batch,

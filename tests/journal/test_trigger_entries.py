@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.execute.rebalance.trigger_judgement import group_view, transactional
+from agent.journal.entries import JournalWrite
 from agent.journal.triggers import (
     DAY_MS,
     KEPT,
@@ -30,7 +31,6 @@ from agent.journal.triggers import (
     triggers,
     with_earlier,
 )
-from agent.values.journal import JournalWrite
 from agent.values.snapshot import GroupKind, OtherGroup
 from tests.journals import journal, keys
 

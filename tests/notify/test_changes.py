@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.journal.entries import Entry
 from agent.journal.plan_entries import change_writes
 from agent.loop import CycleStages, run_cycle
 from agent.notify.changes import (
@@ -20,11 +21,10 @@ from agent.notify.changes import (
     after_cycle,
     after_silence,
     facts_of,
-    plans_in,
 )
 from agent.notify.notification import EventNotification, NotificationEvent
+from agent.notify.notifier import plans_in
 from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
-from agent.values.journal import Entry
 from agent.values.last_known import last_known
 from agent.values.limits import AgentMode, Limits
 from agent.values.memory import Memory
@@ -96,6 +96,12 @@ def test_a_finding_is_reported_when_it_begins_becomes_worse_and_ends(
     cycles: list[CycleFacts], told: list[list[str]]
 ) -> None:
     assert lived(*cycles) == told
+
+
+def test_targets_choose_a_finding_about_a_task_by_its_group() -> None:
+    task = replace(finding("x"), subject=SubjectId("task", "shop/eu/0_1/p-1"), task_of="shop/eu")
+    _, (told,) = after_cycle(NotificationState(looked=True), facts(1, findings={task.id: task}), STALL_MS)
+    assert told.about == SubjectId("group", "shop/eu")
 
 
 def test_what_is_there_at_the_first_look_is_marked_as_early() -> None:
@@ -289,7 +295,7 @@ def test_the_facts_of_a_real_cycle_are_its_findings_racks_and_proposals_that_wai
     cycle = run_cycle(CycleStages(limits), lambda: WORLD, WORLD, Memory(), number=1, name="l-1", planning=True)
     held = tuple(Hold(one.id, HoldReason.NEEDS_APPROVAL, "it is not approved") for one in cycle.proposals)
     cycle = replace(cycle, verdicts=held, acting=ExecuteState(leads=True))
-    read = facts_of(cycle, journal={}, planning=cycle)
+    read = facts_of(cycle, plans={}, planning=cycle)
     assert read.findings.keys() == {one.id for one in cycle.detection.findings}
     assert {rack for rack, _ in (read.brokers or {}).values()} == {one.rack.name for one in cycle.snapshot.brokers}
     assert len(read.waiting or {}) == len(cycle.proposals) > 0
@@ -315,7 +321,7 @@ def test_who_reports_in_which_mode(mode: AgentMode, acting: ExecuteState | None,
     cycle = run_cycle(
         CycleStages(Limits(mode=mode)), lambda: WORLD, WORLD, Memory(), number=1, name="l-1", planning=False
     )
-    assert facts_of(replace(cycle, acting=acting), journal=None, planning=None).reports is reports
+    assert facts_of(replace(cycle, acting=acting), plans=None, planning=None).reports is reports
 
 
 def test_a_finding_that_a_gap_hides_has_not_ended() -> None:
@@ -326,6 +332,6 @@ def test_a_finding_that_a_gap_hides_has_not_ended() -> None:
         CycleStages(Limits()), lambda: blind, blind, first.after, number=2, name="l-2", planning=False,
         known=last_known(None, first),
     )  # fmt: skip
-    state, _ = after_cycle(NotificationState(), facts_of(first, journal=None, planning=None), STALL_MS)
-    _, told = after_cycle(state, facts_of(second, journal=None, planning=None), STALL_MS)
+    state, _ = after_cycle(NotificationState(), facts_of(first, plans=None, planning=None), STALL_MS)
+    _, told = after_cycle(state, facts_of(second, plans=None, planning=None), STALL_MS)
     assert [said(one) for one in told if one.over] == []

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from agent.errors import JournalUnavailable
+from agent.journal.entries import JournalState
 from agent.loop import CycleStages, run_cycle
 from agent.notify.notification import NotificationEvent, NotifyTarget, OutboxLimits
 from agent.notify.notifier import AgentNotifier, LoopView, NotifierPace
@@ -19,7 +20,6 @@ from agent.notify.service import NotifyService
 from agent.values.clock import ClockReading
 from agent.values.cycle import Cycle
 from agent.values.finding import FindingSeverity
-from agent.values.journal import JournalState
 from agent.values.last_known import last_known
 from agent.values.limits import AgentMode, Limits
 from agent.values.memory import Memory

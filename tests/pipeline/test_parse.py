@@ -12,10 +12,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
-from agent.journal.codec import to_bytes
+from agent.journal.entries import Entry, to_bytes
 from agent.telemetry.events import EventKind, TelemetryEvent, to_lines
 from agent.telemetry.proposal_records import CREATED, VOID, headers, source
-from agent.values.journal import Entry
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, QUARANTINE, TELEMETRY
 from pipeline.schemas.table import TableSpec
 from pipeline.transforms import parse

@@ -14,9 +14,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import functions as F
 
-from agent.journal.codec import to_bytes
+from agent.journal.entries import Entry, to_bytes
 from agent.telemetry.proposal_records import CREATED, headers, source
-from agent.values.journal import Entry
 from config.kafka_client import KafkaClientConfig
 from pipeline.kafka import TopicClient, source_options
 from pipeline.schemas.table import TableSpec

@@ -173,13 +173,13 @@ def test_nothing_is_advised_from_a_held_finding(reason):
     assert (held.id, Unplanned.HELD) in plan.unplanned
 
 
-def test_findings_about_members_and_tasks_are_gathered_by_group():
+def test_findings_about_tasks_are_gathered_by_group():
     built = a_cluster().topic("t", (1,), (2,)).group("a/b", member("m1", None, "t-0"), member("m2", "b", "t-1"))
     snapshot = built.snapshot()
-    about_member = finding(FindingReason.MEMBER_WITHOUT_RACK, "member", "a/b/m1")
-    gone = finding(FindingReason.MEMBER_WITHOUT_RACK, "member", "nobody/m1")
-    plan = make_plan(snapshot, DetectionResult(findings=(about_member, gone)), LIMITS, None)
-    assert [(a.subject, a.findings) for a in plan.advice] == [("a/b", (about_member.id,))]
+    about_task = finding(FindingReason.MEMBER_WITHOUT_RACK, "task", "a/b/0_1/p1", task_of="a/b")
+    gone = finding(FindingReason.MEMBER_WITHOUT_RACK, "task", "nobody/0_1/p1", task_of="nobody")
+    plan = make_plan(snapshot, DetectionResult(findings=(about_task, gone)), LIMITS, None)
+    assert [(a.subject, a.findings) for a in plan.advice] == [("a/b", (about_task.id,))]
 
 
 def test_the_same_throttle_on_nine_brokers_is_one_advice_with_one_line():

@@ -10,7 +10,8 @@ import pytest
 from agent.loop import CycleStages, run_cycle
 from agent.observe.observe_cluster import folded
 from agent.values.cycle import Cycle
-from agent.values.finding import FindingReason
+from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
+from agent.values.last_known import KnownFinding, LastKnown, last_known
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart
 from testbed.demo.events import CycleEvents
 from tests.synthetic_cluster import synthetic_cluster
@@ -164,3 +165,23 @@ def test_the_first_look_of_an_agent_with_memory_ends_only_what_it_would_have_see
 
     assert first(mended).changes.ended
     assert first(without(mended, [ObservationPart.TOPICS], GapCause.TIMED_OUT)).changes.ended == ()
+
+
+@pytest.mark.parametrize("listed", [True, False], ids=["listed", "gone"])
+def test_a_finding_about_a_task_lives_as_long_as_its_group_whose_id_may_hold_slashes(listed: bool) -> None:
+    """A gap hides the finding itself; a group of which the id alone is the beginning is another one."""
+    before = Agent(WORLD).look(later(WORLD, 1))
+    (group,) = (name for name in before.snapshot.groups if name == before.observation.listed_groups[0].group_id)
+    named = {**before.snapshot.groups, "shop": before.snapshot.groups[group]}
+    named |= {"shop/eu": before.snapshot.groups[group]} if listed else {}
+    subject = SubjectId("task", "shop/eu/0_1/p-1")
+    grows = Finding(
+        reason=FindingReason.STANDBY_LAG_GROWS, subject=subject, sentence="its lag grows", evidence=(),
+        severity=FindingSeverity.WARNING, since_ms=0, task_of="shop/eu",
+    )  # fmt: skip
+    known = LastKnown(findings={grows.id: KnownFinding(grows, 0, frozenset())})
+    blind = replace(
+        before.snapshot, groups=named, gaps=(Gap(ObservationPart.END_OFFSETS, GapCause.ERROR, "", "a test"),)
+    )
+    after = last_known(known, replace(before, snapshot=blind))
+    assert (grows.id in after.findings) is listed

@@ -8,8 +8,7 @@ from typing import Any
 
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.execute.commands.identity import CommandWitness
-from agent.journal.record_trust import JournalKey
-from agent.values.journal import JournalState
+from agent.journal.entries import JournalKey, JournalState
 from agent.web.commands import CommandDesk
 from tests.cli.execute.file_agent import MOVE
 

@@ -15,9 +15,8 @@ from agent.errors import GaveUp, JournalUnavailable, NotAllowed
 from agent.execute.commands.identity import CommandWitness
 from agent.journal.approvals import ApprovalState, approval_of, plan_hash
 from agent.journal.commands import CommandVerb, answer_to, history, pause_in
+from agent.journal.entries import JournalKey, JournalState
 from agent.journal.leader import LeaderEntry, leader_write
-from agent.journal.record_trust import JournalKey
-from agent.values.journal import JournalState
 from agent.values.limits import ApproveLimits, Limits
 from agent.values.proposal import Proposal
 from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, up_to

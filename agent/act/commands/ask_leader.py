@@ -17,8 +17,8 @@ from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.errors import GaveUp, JournalUnavailable
 from agent.execute.commands.identity import signed, witnessed
 from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, answer_to, command_to_json
+from agent.journal.entries import JournalState
 from agent.journal.leader import LEADER, LeaderEntry, leader_in
-from agent.values.journal import JournalState
 from agent.values.number_format import lasted
 
 SEND_MS = 10_000

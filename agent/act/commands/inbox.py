@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol
 from agent.act.own_files import open_regular, own_directory, reason_of, user_at_host
 from agent.errors import BadInput, ConfigError, reason
 from agent.execute.commands.identity import CommandOrigin
-from agent.values.journal import JournalState, JournalWrite
+from agent.journal.entries import JournalState, JournalWrite
 from agent.values.typed_json import ForeignJsonError, read_json
 
 POSITION = "command-position"

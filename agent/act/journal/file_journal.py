@@ -8,7 +8,6 @@ The lock is a separate file because compaction replaces the journal. All files b
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import threading
@@ -22,18 +21,22 @@ from typing import Any, NamedTuple, Self
 from agent.act.journal.journal_topic import JournalWatermark
 from agent.act.own_files import FileLock, check_parent, open_own, open_regular, refused
 from agent.errors import BadInput, FencedOut, JournalUnavailable, RackwiseError
-from agent.journal.codec import (
+from agent.journal.entries import (
     EncodedWrite,
+    Entry,
+    JournalPosition,
+    JournalState,
+    JournalWrite,
     NewerEntryError,
     UnreadableEntryError,
     applied,
     entry_of_json,
+    json_bytes,
     numbered,
-    to_bytes,
+    record_of,
 )
 from agent.journal.leader import LeaderEntry, check_cluster, leader_write, newest_epoch
 from agent.values.clock import Clock, system_clock
-from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.typed_json import ForeignJsonError, read_json
 
 # ``<file>.reached`` is written after each transaction without fsync: after a crash it may be behind the journal, never
@@ -41,8 +44,6 @@ from agent.values.typed_json import ForeignJsonError, read_json
 
 _TEXT = re.compile(rb"((\d{20}) (\d{20}) (\d{20})) ([0-9a-f]{8})\n")
 
-JournalPosition = tuple[int, int]
-"""(epoch, seq) of an entry; places only grow."""
 NOWHERE: JournalPosition = (0, -1)
 
 
@@ -212,7 +213,7 @@ class FileJournal:
                 raise ended
             changes = numbered(writes, at_ms=self._clock().wall_ms, epoch=self._epoch, first_seq=self._seq)
             if changes:
-                self._seq = changes[-1].seq + 1
+                self._seq = changes[-1].entry.seq + 1
                 self._write(changes)
 
     def close(self) -> None:
@@ -228,7 +229,7 @@ class FileJournal:
     def _write(self, changes: Sequence[EncodedWrite]) -> None:
         if self._file is None or self._size > max(LEAST_BYTES, _GROWTH * self._compacted_size):
             self._compact()
-        line = _line([_change_json(change) for change in changes])
+        line = _line([_change_json(*change) for change in changes])
         if len(line) > _MOST_LINE_BYTES:
             raise BadInput(
                 f"The transaction for the journal {self._path} is too big",
@@ -245,7 +246,7 @@ class FileJournal:
             raise refused(self._path, error) from error
         self._size += len(line)
         self._view = applied(self._view, changes)
-        self._newest = changes[-1].epoch, changes[-1].seq
+        self._newest = changes[-1].entry.epoch, changes[-1].entry.seq
         with suppress(OSError):  # the entries are on the disk; a witness that lags behind does no harm
             self._witness.write(FileWatermark(self._epoch, self._newest), durably=False)
 
@@ -259,7 +260,7 @@ class FileJournal:
                 if self._newest != NOWHERE:
                     file.write(_line([_marker(self._newest)]))
                 for entry in self._view.values():
-                    file.write(_line([{"key": entry.key, **json.loads(to_bytes(entry))}]))
+                    file.write(_line([{"key": entry.key, **record_of(entry)}]))
                 file.flush()
                 os.fsync(file.fileno())
                 self._size = self._compacted_size = file.tell()
@@ -310,7 +311,7 @@ def read_file(path: Path, *, own: bool = False) -> JournalContents:
 
 
 def _line(entries: Sequence[Mapping[str, Any]]) -> bytes:
-    text = json.dumps(entries, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
+    text = json_bytes(entries)
     return b"%08x %s\n" % (zlib.crc32(text), text)
 
 
@@ -346,10 +347,10 @@ def _apply(view: dict[str, Entry], transaction: Iterable[Any], path: Path, numbe
             raise _damaged(path, number, str(error)) from error
 
 
-def _change_json(change: EncodedWrite) -> Mapping[str, Any]:
-    if change.data is None:
-        return {"key": change.key, "kind": change.kind, "epoch": change.epoch, "seq": change.seq, "value": None}
-    return {"key": change.key, **json.loads(change.data)}
+def _change_json(entry: Entry, data: bytes | None) -> Mapping[str, Any]:
+    if data is None:
+        return {"key": entry.key, "kind": entry.kind, "epoch": entry.epoch, "seq": entry.seq, "value": None}
+    return {"key": entry.key, **record_of(entry)}
 
 
 def _marker(newest: JournalPosition) -> Mapping[str, Any]:

@@ -8,17 +8,17 @@ from typing import NamedTuple
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from agent.errors import BadInput
-from agent.journal.codec import NewerEntryError, UnreadableEntryError, entry_of, key_of
-from agent.journal.record_trust import (
+from agent.journal.entries import (
     CODE_HEADER,
+    Entry,
+    JournalState,
     JournalTrust,
-    RecordVerifier,
-    RejectedRecord,
-    RejectionReason,
-    VerifiedRecord,
-    codes_by_key,
+    NewerEntryError,
+    UnreadableEntryError,
+    entry_of,
+    key_of,
 )
-from agent.values.journal import Entry, JournalState
+from agent.journal.record_trust import RecordVerifier, RejectedRecord, RejectionReason, VerifiedRecord, codes_by_key
 
 # The newest record of a key that counts (`agent.journal.record_trust`) is its entry. A record that does not count
 # changes nothing, is reported, and is overwritten by the next leader.

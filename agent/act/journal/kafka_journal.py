@@ -30,13 +30,12 @@ from agent.act.journal.journal_topic import (
 )
 from agent.act.journal.topic_checks import is_other
 from agent.errors import BadInput, ConfigError, JournalUnavailable, RackwiseError
-from agent.journal import record_trust
-from agent.journal.codec import SCHEMA_ID, EncodedWrite, applied, key_bytes, numbered, rewritten
+from agent.journal import entries, record_trust
+from agent.journal.entries import EncodedWrite, JournalState, JournalWrite, applied, numbered, rewritten
 from agent.journal.leader import LEADER, leader_in, leader_write
 from agent.record.librdkafka import client_settings, error_text
 from agent.telemetry.proposal_records import headers, source
 from agent.values.clock import Clock, system_clock
-from agent.values.journal import JournalState, JournalWrite
 
 ENTRY = "rackwise.journal.entry.v1"
 GONE = "rackwise.journal.gone.v1"
@@ -190,7 +189,7 @@ class KafkaJournal:
     def _write(self, changes: Sequence[EncodedWrite], until: float) -> None:
         """Write them all or nothing; the view has them afterwards."""
         sent: list[int | KafkaError] = []
-        self._seq = changes[-1].seq + 1
+        self._seq = changes[-1].entry.seq + 1
 
         def delivered(error: KafkaError | None, message: Message) -> None:
             offset = message.offset()
@@ -234,20 +233,21 @@ class KafkaJournal:
             self._doubtful = True
 
     def _produce(self, change: EncodedWrite, delivered: Callable[[KafkaError | None, Message], None]) -> None:
-        plan, key = self._plan, key_bytes(change.key)
+        plan, (entry, data) = self._plan, change
+        key = entries.key_bytes(entry.key)
         attributes = headers(
-            event_id=f"{change.epoch}-{change.seq}",
+            event_id=f"{entry.epoch}-{entry.seq}",
             source=source(plan.leader.cluster, plan.leader.agent),
-            kind=GONE if change.data is None else ENTRY,
-            subject=change.key,
-            time_ms=change.at_ms,
-            schema=SCHEMA_ID,
+            kind=GONE if data is None else ENTRY,
+            subject=entry.key,
+            time_ms=entry.at_ms,
+            schema=entries.SCHEMA_ID,
         )
-        codes = plan.trust.signed(key, (change.epoch, change.seq), change.data)
-        signed = [] if codes is None else [(record_trust.CODE_HEADER, codes.encode())]
+        codes = plan.trust.signed(key, (entry.epoch, entry.seq), data)
+        signed = [] if codes is None else [(entries.CODE_HEADER, codes.encode())]
         self._producer.produce(
             plan.topic,
-            value=change.data,
+            value=data,
             key=key,
             partition=_PARTITION,
             on_delivery=delivered,

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient, ConfigResource, ResourceType
 
-from agent.journal.codec import MAX_VALUE_BYTES
+from agent.journal.entries import MAX_VALUE_BYTES
 from agent.record.librdkafka import client_settings
 from agent.values.kafka import (
     CLEANUP_POLICY,

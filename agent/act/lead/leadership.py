@@ -35,11 +35,10 @@ from agent.act.journal.topic_checks import SharedTopics, topic_problems, writabl
 from agent.act.lead.leadership_plan import LeadershipPlan
 from agent.act.lead.lease import KafkaLease, LeasePlan, LeaseState, committed_watermark
 from agent.errors import LEADERSHIP, FatalFailure, FencedOut, JournalUnavailable, RackwiseError, thread
+from agent.journal.entries import JournalPort, JournalState, JournalTrust
 from agent.journal.leader import LeaderEntry, leader_in, leader_write
-from agent.journal.record_trust import JournalTrust
 from agent.record.librdkafka import error_text
 from agent.record.own_topics import OwnTopics
-from agent.values.journal import JournalPort, JournalState
 from agent.values.observation import Observation
 
 STATE_MS = 300_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from agent.execute.commands.identity import CommandSigner, CommandWitness
-from agent.journal.record_trust import JournalKey
+from agent.journal.entries import JournalKey
 from agent.record.own_topics import OwnTopic
 from agent.values.kafka import COMPACT, DELETE, LOG_APPEND_TIME, MAX_MESSAGE_BYTES, TIMESTAMP_TYPE, UNCLEAN_ELECTION
 

@@ -16,7 +16,7 @@ from agent.act.rebalance.trigger import RebalanceTrigger
 from agent.errors import FatalFailure, RackwiseError, unexpected
 from agent.execute.commands.command_context import ExecutorInput
 from agent.execute.reassign.messages import PlanAccepted
-from agent.values.journal import JournalPort, JournalState
+from agent.journal.entries import JournalPort, JournalState
 from agent.values.observation import Observation
 from agent.values.progress import ExecuteFault, ExecuteState
 from agent.values.typed_json import UnreadableError

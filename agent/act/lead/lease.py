@@ -21,7 +21,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from agent.act.journal.journal_topic import JournalWatermark
 from agent.errors import LEASE, BadInput, thread, unexpected
-from agent.journal.record_trust import JournalTrust, checked_witness, signed_witness
+from agent.journal.entries import JournalTrust
+from agent.journal.record_trust import checked_witness, signed_witness
 from agent.record.librdkafka import NOT_ALLOWED, client_settings, error_text
 from agent.values.kafka import (
     ALLOW_CREATE_TOPICS,

@@ -46,9 +46,9 @@ from agent.execute.reassign.messages import (
 )
 from agent.execute.reassign.state import MachineState
 from agent.journal import plan_entries
+from agent.journal.entries import JournalPort, JournalState, JournalWrite
 from agent.journal.targets import no_room_reason, plan_size
 from agent.values.clock import elapsed_s
-from agent.values.journal import JournalPort, JournalState, JournalWrite
 from agent.values.kafka import (
     ELECTION_NOT_NEEDED,
     INVALID_REPLICATION_FACTOR,

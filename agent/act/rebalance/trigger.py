@@ -28,6 +28,7 @@ from agent.execute.rebalance.trigger_judgement import (
     transactional,
     transactions_of,
 )
+from agent.journal.entries import JournalPort, JournalWrite
 from agent.journal.triggers import (
     TriggerEffect,
     TriggerEntry,
@@ -40,7 +41,6 @@ from agent.journal.triggers import (
     with_earlier,
 )
 from agent.values.clock import Clock
-from agent.values.journal import JournalPort, JournalWrite
 from agent.values.limits import Limits, TriState
 from agent.values.observation import GapCause, RawClassicGroup
 from agent.values.proposal import Outcome, Proposal

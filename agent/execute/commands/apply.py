@@ -37,7 +37,6 @@ from agent.execute.commands.identity import (
 from agent.execute.reassign.machine import transition
 from agent.execute.reassign.messages import BatchPermission, CommandReceived, PlanAccepted, PlanCommand
 from agent.journal import plan_entries
-from agent.journal.codec import numbered
 from agent.journal.commands import (
     CommandAnswered,
     CommandVerb,
@@ -50,9 +49,8 @@ from agent.journal.commands import (
     history,
     signed_until,
 )
+from agent.journal.entries import JournalKey, JournalState, JournalWrite, numbered
 from agent.journal.leader import leader_in
-from agent.journal.record_trust import JournalKey
-from agent.values.journal import JournalState, JournalWrite
 from agent.values.limits import Limits
 from agent.values.proposal import PlanAttempt, Proposal
 from agent.values.reassignment import ReassignmentPlan, attempt, rollback_name, rolled_back_plan
@@ -298,7 +296,7 @@ def _apply_one(
         command = command_from_json(dict(one.value))
     except UnreadableError as error:
         unread = OperatorCommand(one.id, CommandVerb.PAUSE, "", room.now_ms)
-        return unread, CommandDecision(done=False, sentence=f"refused: {error}"), None
+        return unread, CommandDecision(done=False, sentence=str(error)), None
     signed_ms = None
     try:
         leader = leader_in(room.view)

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from agent.execute.reassign.messages import BatchPermission, CommandReceived, PlanAccepted
 from agent.journal.approvals import approvals
-from agent.journal.codec import MOST_EPOCH
 from agent.journal.commands import CommandVerb, OperatorCommand
+from agent.journal.entries import MOST_EPOCH, Entry, JournalState, JournalWrite
 from agent.journal.triggers import triggers
-from agent.values.journal import Entry, JournalState, JournalWrite
 from agent.values.limits import Limits
 from agent.values.number_format import sized_apart
 from agent.values.proposal import Proposal
@@ -111,7 +110,7 @@ class CommandDecision(NamedTuple):
 
 def refused(sentence: str, todo: str = "") -> CommandDecision:
     """Nothing changes, for this reason."""
-    return CommandDecision(done=False, sentence=f"refused: {sentence}", todo=todo)
+    return CommandDecision(done=False, sentence=sentence, todo=todo)
 
 
 def not_begun(name: str | None, why: str, room: CommandContext) -> CommandDecision:

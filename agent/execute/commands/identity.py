@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from agent.journal.commands import MAX_TEXT, CommandVerb, OperatorCommand
-from agent.journal.record_trust import JournalKey
+from agent.journal.entries import JournalKey
 from agent.values.limits import Limits
 from agent.values.number_format import lasted
 

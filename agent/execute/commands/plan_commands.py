@@ -44,8 +44,8 @@ from agent.journal.approvals import (
     written,
 )
 from agent.journal.commands import CommandVerb, ExecutionPause, OperatorCommand, pause_in, paused, resumed
+from agent.journal.entries import JournalState
 from agent.journal.targets import no_room_reason, plan_size, too_large_reason
-from agent.values.journal import JournalState
 from agent.values.number_format import counted, lasted
 from agent.values.proposal import PlanAttempt, Proposal, ProposalKind
 from agent.values.reassignment import (
@@ -124,7 +124,7 @@ def _veto(
         return None
     before = approval_of(room.view, str(PlanAttempt(proposal.id, number)))
     if before is not None and before.vetoed and before.plan_hash == plan_hash(proposal):
-        return CommandDecision(done=True, sentence=f"{proposal.id} is {before.sentence.removeprefix('void: ')} already")
+        return CommandDecision(done=True, sentence=f"{proposal.id} is {before.sentence} already")
     no = replacing_approval(before, vetoed(proposal, number, who=command.who, now_ms=room.now_ms, why=cause))
     approve = f"approve it with: rackwise proposals approve {proposal.id}"
     sentence = f"{proposal.id} is cancelled: no rule approves it; {approve}"

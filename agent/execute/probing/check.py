@@ -18,7 +18,7 @@ from agent.execute.probing.values import (
     ProbingWaitReason,
     past_triggers,
 )
-from agent.values.journal import JournalState
+from agent.journal.entries import JournalState
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason

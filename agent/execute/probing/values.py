@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from agent.detect.streams import WarmupArrival
+from agent.journal.entries import JournalState
 from agent.journal.triggers import TriggerEffect, TriggerEntry, TriggerVerdict, triggers
-from agent.values.journal import JournalState
 from agent.values.memory import CopyKey
 from agent.values.proposal import ProposalReason
 

@@ -31,7 +31,7 @@ from agent.execute.reassign.throttles import (
     throttle_status,
     throttle_update,
 )
-from agent.journal.codec import EncodedSize, runs
+from agent.journal.targets import EncodedSize, runs
 from agent.values.limits import ExecuteLimits
 from agent.values.number_format import counted, sized
 from agent.values.reassignment import (

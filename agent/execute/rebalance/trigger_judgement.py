@@ -17,6 +17,7 @@ from zlib import crc32
 from agent.decode.consumer_protocol import decode_cooperative_sticky, decode_sticky, decode_subscription
 from agent.decode.subscription_info import decode_subscription_info
 from agent.decode.values import StreamsSubscription, StreamsSubscriptionHeader, Undecodable
+from agent.journal.entries import JournalState, JournalWrite
 from agent.journal.triggers import (
     ItemMove,
     LearnedGroup,
@@ -32,7 +33,6 @@ from agent.journal.triggers import (
     open_triggers,
     trigger_cleanup,
 )
-from agent.values.journal import JournalState, JournalWrite
 from agent.values.kafka import CONSUMER_PROTOCOL_TYPE, COOPERATIVE_STICKY, STABLE, STICKY, STREAMS_PROTOCOL
 from agent.values.memory import Memory
 from agent.values.number_format import counted, lasted

@@ -27,10 +27,10 @@ from agent.documents.journal import history_rows, reassign_status
 from agent.documents.plan import ExplainedRow
 from agent.documents.proposals import CommandAnswer, HistoryRow, ProposalDetailsDocument, ReassignStatus, VerdictRow
 from agent.journal.commands import MAX_TEXT, CommandVerb
+from agent.journal.entries import JournalState
 from agent.plan.new_partitions import gap_for, nearest_subject, perhaps_unread, subjects, why_unknown
 from agent.propose.codec import ProposalDocument
 from agent.simulate.evaluation import StageEvaluation
-from agent.values.journal import JournalState
 from agent.values.progress import AgentsDocument
 from agent.values.proposal import Proposal
 from agent.web.access.person import AccessRole, SignedInPerson, require

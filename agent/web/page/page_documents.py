@@ -14,9 +14,9 @@ from agent.explain.doctor_coverage import DoctorContext
 from agent.explain.doctor_fixes import ASSIGNORS, fixes_of
 from agent.journal import plan_entries
 from agent.journal.commands import LeaderAnswer, answer_to
+from agent.journal.entries import JournalState
 from agent.money.costs import CrossRackCosts
 from agent.values.finding import Finding, ends_by
-from agent.values.journal import JournalState
 from agent.values.number_format import in_full
 from agent.values.observation import Gap
 from agent.values.plan import Plan, Unplanned

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from agent.documents.journal import plan_row
 from agent.journal import plan_entries
 from agent.journal.approvals import ApprovalState, ProposalApproval, approval_of, next_attempt, plan_hash
+from agent.journal.entries import JournalState
 from agent.propose.codec import proposal_to_json, reassignment_json, rollback_json
-from agent.values.journal import JournalState
 from agent.values.kafka import BOOTSTRAP_SERVERS
 from agent.values.number_format import counted, lasted
 from agent.values.proposal import Allow, Hold, HoldReason, Proposal, ProposalKind, Refuse, Verdict

@@ -10,8 +10,8 @@ from starlette.responses import Response
 from agent.execute.probing.decide import ProbingContext, decide
 from agent.execute.probing.values import NO_ANCHORS, past_triggers
 from agent.explain.explain import LABELS as EVIDENCE_LABELS
+from agent.journal.entries import JournalState
 from agent.journal.triggers import TriggerEntry, TriggerVerdict, triggers
-from agent.values.journal import JournalState
 from agent.values.number_format import counted, lasted, records
 from agent.values.proposal import ProposalReason
 from agent.values.snapshot import RackState, Range, StreamsGroup, StreamsProcess, TaskCopy, TaskRole

@@ -15,8 +15,8 @@ from agent.act.journal.file_journal import FileJournal
 from agent.execute.commands.apply import apply_commands
 from agent.execute.commands.identity import OperatorKeys
 from agent.journal import plan_entries
+from agent.journal.entries import JournalKey
 from agent.journal.leader import LeaderEntry
-from agent.journal.record_trust import JournalKey
 from agent.values.clock import system_clock
 from agent.values.limits import Limits
 from agent.values.reassignment import (

@@ -17,8 +17,8 @@ from agent.cli.running_agents import as_of
 from agent.errors import JournalUnavailable
 from agent.journal.approvals import approval_of, plan_hash
 from agent.journal.commands import pause_in
+from agent.journal.entries import JournalState
 from agent.values.clock import system_clock
-from agent.values.journal import JournalState
 from agent.values.limits import ApproveLimits, Limits
 from agent.values.reassignment import PlanState
 from tests.builders import an_observation

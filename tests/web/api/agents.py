@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from agent.journal.entries import JournalState
 from agent.loop import CycleStages, run_cycle
 from agent.record.newest_look import AgentRun
 from agent.values.clock import ClockReading
 from agent.values.cycle import AgentIdentity, Cycle
-from agent.values.journal import JournalState
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation

@@ -15,9 +15,9 @@ import pytest
 from agent.cli import agent_api, top
 from agent.cli.session import ShownLook, _whole_looks
 from agent.errors import JournalUnavailable, RackwiseError
+from agent.journal.entries import JournalState
 from agent.propose.codec import placements_json
 from agent.values.cycle import Cycle
-from agent.values.journal import JournalState
 from agent.web import what_if_answers
 from agent.web.app import ServerBounds, WebServer
 from tests.cli.conftest import Run

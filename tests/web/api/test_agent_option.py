@@ -15,7 +15,7 @@ import pytest
 from agent.act.journal.file_journal import read_file
 from agent.cli import agent_api
 from agent.cli.session import _whole_looks
-from agent.values.journal import JournalState
+from agent.journal.entries import JournalState
 from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.web.app import WebServer
 from tests.cli.conftest import Run

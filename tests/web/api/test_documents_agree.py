@@ -14,8 +14,8 @@ import pytest
 from agent.act.journal.file_journal import read_file
 from agent.cli.session import _whole_looks
 from agent.errors import JournalUnavailable
+from agent.journal.entries import JournalState
 from agent.telemetry.events import to_lines
-from agent.values.journal import JournalState
 from agent.values.limits import Limits, PriceLimits
 from agent.values.memory import Memory
 from config.foreign_text import segment_of

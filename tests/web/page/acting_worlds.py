@@ -13,10 +13,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from agent.journal import plan_entries
 from agent.journal.approvals import ApprovalState, ProposalApproval, plan_hash, written
 from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, answered
+from agent.journal.entries import JournalState
 from agent.journal.leader import LeaderEntry, leader_write
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.clock import ClockReading
-from agent.values.journal import JournalState
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
 from agent.values.observation import Observation
 from agent.values.proposal import Proposal, ProposalKind
@@ -96,7 +96,7 @@ def a_journal(look: StageEvaluation) -> JournalState:
         *(line for one in (done, back, plan, batch, *debts) for line in plan_entries.change_writes(one)),
         answered(command, LeaderAnswer(done=True, sentence="paused p-111111111111", at_ms=NOW_MS - 50 * MINUTE,
                                        plan="p-111111111111")),
-        answered(refusal, LeaderAnswer(done=False, sentence="refused: no plan p-0", at_ms=NOW_MS - 40 * MINUTE)),
+        answered(refusal, LeaderAnswer(done=False, sentence="no plan p-0", at_ms=NOW_MS - 40 * MINUTE)),
     ]  # fmt: skip
     if (proposal := approvable(look)) is not None:
         writes.append(

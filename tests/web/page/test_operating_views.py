@@ -14,8 +14,8 @@ from lxml.etree import _Element as HtmlElement
 from agent.documents.proposals import CommandAnswer
 from agent.journal.approvals import plan_hash
 from agent.journal.commands import CommandVerb
+from agent.journal.entries import JournalWrite
 from agent.journal.plan_entries import change_writes
-from agent.values.journal import JournalWrite
 from agent.values.reassignment import (
     Batch,
     BatchState,

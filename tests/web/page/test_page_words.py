@@ -9,7 +9,7 @@ from agent.act.journal.journal_topic import no_journal
 from agent.documents.doctor import check_rows, doctor_checks
 from agent.errors import JournalUnavailable
 from agent.explain.doctor_fixes import GroupFaultCosts
-from agent.values.journal import JournalState
+from agent.journal.entries import JournalState
 from agent.values.limits import Limits, PriceLimits
 from agent.values.proposal import Hold, HoldReason, PredictedEffect, ProposalKind
 from agent.web.page.environment import short_client, subject_words

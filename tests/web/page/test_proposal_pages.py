@@ -9,8 +9,8 @@ from lxml.etree import _Element as HtmlElement
 from agent.act.journal.journal_topic import no_journal
 from agent.journal import plan_entries
 from agent.journal.approvals import plan_hash
+from agent.journal.entries import JournalState
 from agent.propose.codec import proposal_from_json, read_reassignment_json
-from agent.values.journal import JournalState
 from agent.values.proposal import Proposal
 from agent.values.reassignment import PlanState, ReassignmentPlan
 from agent.web.agent_view import AgentView

@@ -10,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.errors import BadInput, WrongCluster
-from agent.journal.codec import (
+from agent.journal.entries import (
     MAX_VALUE_BYTES,
     MOST_EPOCH,
     VERSION,
+    Entry,
+    JournalWrite,
     NewerEntryError,
     UnreadableEntryError,
     applied,
@@ -25,7 +27,6 @@ from agent.journal.codec import (
     to_bytes,
 )
 from agent.journal.leader import LeaderEntry, check_cluster, leader_in, leader_write, newest_epoch
-from agent.values.journal import Entry, JournalWrite
 from agent.values.typed_json import LATEST_MS, LEAST_INT, MOST_INT
 
 ENTRY = Entry("plan/p-1", "plan", {"state": "open", "moves": [1, 2]}, 1_000, 3, 7)
@@ -136,11 +137,11 @@ def test_what_no_journal_can_hold_is_refused_before_anything_is_done(write: Jour
 
 
 def test_changes_are_applied_as_their_bytes_say() -> None:
-    value = {"list": (1, 2)}
+    value = {"list": [1, 2]}
     view = applied(
         {}, numbered([JournalWrite("a", "k", value), JournalWrite("b", "k", {})], at_ms=5, epoch=2, first_seq=4)
     )
-    assert view["a"] == Entry("a", "k", {"list": [1, 2]}, 5, 2, 4)
+    assert view["a"] == Entry("a", "k", {"list": [1, 2]}, 5, 2, 4) == entry_of("a", to_bytes(view["a"]))
     after = applied(
         view, numbered([JournalWrite("a", "k", None), JournalWrite("c", "k", {})], at_ms=6, epoch=2, first_seq=6)
     )
@@ -163,7 +164,7 @@ def test_who_leads_is_read_back_and_another_clusters_journal_is_not_gone_on_with
 def test_a_journal_is_rewritten_in_order_with_kinds_and_times_and_then_what_is_gone() -> None:
     view = {"b": ENTRY._replace(key="b", seq=9), "a": ENTRY._replace(key="a", kind="said", at_ms=5, epoch=2)}
     again = rewritten(view, ["z", "c", "a"], at_ms=77, epoch=4, first_seq=10)
-    assert [(one.key, one.kind, one.at_ms, one.epoch, one.seq, one.data is None) for one in again] == [
+    assert [(one.key, one.kind, one.at_ms, one.epoch, one.seq, data is None) for one, data in again] == [
         ("a", "said", 5, 4, 10, False), ("b", "plan", 1_000, 4, 11, False),
         ("c", "deleted", 77, 4, 12, True), ("z", "deleted", 77, 4, 13, True),
     ]  # fmt: skip
