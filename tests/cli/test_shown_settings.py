@@ -40,7 +40,10 @@ def settings(tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_config_show_has_stars_for_every_secret(here: Run, settings: str, form: str) -> None:
+def test_config_show_has_stars_for_every_secret(
+    here: Run, settings: str, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")  # the path of the settings file is a cell of each row
     done = here("config", "show", "--origin", "-c", settings, "-o", form)
     assert done.exit_code == 0, done.stderr
     assert CANARY not in done.stdout + done.stderr
