@@ -26,6 +26,10 @@ _IDS: IdentityMemo[Mapping[str, str]] = IdentityMemo(4)
 _OWN: IdentityMemo[Mapping[tuple[ThrottleResource, str], str | None]] = IdentityMemo(4)
 
 
+_Setting = tuple[ThrottleResource, str, Sequence[str]]
+"""Of a batch: whose it is, its key, and the entries of a list; a rate has none."""
+
+
 class ThrottleStatus(Enum):
     """Status of a throttle setting of ours."""
 
@@ -76,13 +80,13 @@ def batch_throttles(batch: Batch, cluster: ClusterView) -> BatchThrottles:
     now = {(throttle.resource, throttle.key): throttle for throttle in cluster.throttles}
     debts: list[ThrottleDebt] = []
     left: list[str] = []
-    for resource, key, ours in (*_rates(moving, cluster, rate), *_lists(moving)):
+    for resource, key, ours in (*_rates(moving, cluster), *_lists(moving)):
         throttle = now.get((resource, key), SeenThrottle(resource, key, None))
         if _others_rule(key, throttle):
             value = throttle.own or throttle.default
             left.append(f"{key} of {resource.kind} {resource.name} stays {value}, which rackwise did not set")
             continue
-        mine = ours if key in _RATES else _without(ours, throttle.own)
+        mine = str(rate) if key in _RATES else ",".join(_without(ours, throttle.own))
         if mine:
             topic_id = _topic_id(resource, moving)
             before = throttle.own if throttle.own is None else throttle.own[:_MOST_BEFORE]
@@ -101,8 +105,8 @@ def missing_throttles(batch: Batch, debts: Sequence[ThrottleDebt], cluster: Clus
         before = made.get((debt.resource, debt.key))
         if before is None:
             missing.append(debt)
-        elif debt.key not in _RATES and (more := _without(debt.ours, before.ours)):
-            missing.append(before._replace(ours=f"{before.ours},{more}"))
+        elif debt.key not in _RATES and (more := _without(_entries(debt.ours), before.ours)):
+            missing.append(before._replace(ours=",".join((before.ours, *more))))
     return tuple(missing)
 
 
@@ -157,7 +161,7 @@ def throttle_removal(debt: ThrottleDebt, cluster: ClusterView) -> ThrottleChange
         if debt.before is None:
             return ThrottleChange(debt.resource, debt.key, OpType.DELETE, expected=ours)
         return ThrottleChange(debt.resource, debt.key, OpType.SET, debt.before, expected=ours)
-    if debt.before != "" and not _without(own, debt.ours):  # of an empty list that others made the same is left
+    if debt.before != "" and not _without(_entries(own), debt.ours):  # of an empty list that others made it is left
         return ThrottleChange(debt.resource, debt.key, OpType.DELETE, expected=(own,), topic_id=debt.topic_id)
     return ThrottleChange(debt.resource, debt.key, OpType.SUBTRACT, debt.ours, topic_id=debt.topic_id)
 
@@ -186,24 +190,22 @@ def resources_of(targets: Iterable[ReassignmentTarget], debts: Iterable[Throttle
     return tuple(sorted(resources))
 
 
-def _rates(
-    targets: Sequence[ReassignmentTarget], cluster: ClusterView, rate: int
-) -> Iterator[tuple[ThrottleResource, str, str]]:
-    """Sources send at that rate and copies receive at it. A broker that is down gets no setting."""
+def _rates(targets: Sequence[ReassignmentTarget], cluster: ClusterView) -> Iterator[_Setting]:
+    """Sources send at the batch's rate and copies receive at it. A broker that is down gets no setting."""
     sources = {broker for target in targets for broker in target.before}
     copies = {broker for target in targets for broker in target.adding}
     for key, brokers in ((LEADER_RATE, sources), (FOLLOWER_RATE, copies)):
         for broker in sorted(brokers & cluster.brokers):
-            yield ThrottleResource(broker=broker), key, str(rate)
+            yield ThrottleResource(broker=broker), key, ()
 
 
-def _lists(targets: Sequence[ReassignmentTarget]) -> Iterator[tuple[ThrottleResource, str, str]]:
+def _lists(targets: Sequence[ReassignmentTarget]) -> Iterator[_Setting]:
     for topic, run in groupby(sorted(targets), key=lambda target: target.id.topic):
         group = list(run)
         leaders = [f"{target.id.partition}:{broker}" for target in group for broker in target.before]
         followers = [f"{target.id.partition}:{broker}" for target in group for broker in target.adding]
-        yield ThrottleResource(topic=topic), LEADER_REPLICAS, ",".join(leaders)
-        yield ThrottleResource(topic=topic), FOLLOWER_REPLICAS, ",".join(followers)
+        yield ThrottleResource(topic=topic), LEADER_REPLICAS, leaders
+        yield ThrottleResource(topic=topic), FOLLOWER_REPLICAS, followers
 
 
 def _others_rule(key: str, throttle: SeenThrottle) -> bool:
@@ -234,7 +236,7 @@ def _entries(value: str | None) -> tuple[str, ...]:
     return tuple(entry for part in (value or "").split(",") if (entry := part.strip()))
 
 
-def _without(entries: str, others: str | None) -> str:
+def _without(entries: Iterable[str], others: str | None) -> list[str]:
     """The entries that are not among the others'."""
     theirs = set(_entries(others))
-    return ",".join(entry for entry in _entries(entries) if entry not in theirs)
+    return [entry for entry in entries if entry not in theirs]
