@@ -1,4 +1,4 @@
-"""``config check|show|schema``: the settings in force, their origins, and the settings that exist."""
+"""``config check|show|schema|docs|example``: the settings in force, their origins, and those that exist."""
 
 from __future__ import annotations
 

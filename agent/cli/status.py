@@ -74,7 +74,7 @@ def _cells(document: StatusDocument, look: LookDocument, *, every: bool) -> dict
     if absent:
         cells["absent_brokers"] = absent
     fields: Mapping[str, object] = document
-    cells |= {name: fields[name] for name in StatusNumbers.__annotations__}
+    cells |= {name: fields[name] for name in StatusNumbers.__annotations__ if name in fields}  # not an older agent's
     cells["findings"] = {name: severities[name] for name in _SEVERITIES if severities[name]}
     cells["proposals"] = document["proposals"]
     cells["across_racks"] = tables.across_racks(document["money"]["total"], look)

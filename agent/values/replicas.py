@@ -1,4 +1,4 @@
-"""Replica lists around a reassignment, and racks that hold more replicas than they must (KIP-36, KIP-455). Pure.
+"""Replica lists in a reassignment, racks with room for replicas, and racks with too many (KIP-36, KIP-455). Pure.
 
 While a reassignment runs, ``PartitionState.replicas`` is the union of old and new. Plans go by the target (without the
 removing replicas); losses are judged by the replicas from before it (without the adding ones), as Kafka counts

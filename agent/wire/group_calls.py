@@ -1,4 +1,4 @@
-"""Calls about groups: ListGroups, and DescribeGroups with the untouched bytes of classic members.
+"""Calls about groups: ListGroups, and the describe call of each group type; classic members keep their bytes.
 
 The describe calls of groups whose coordinator assigns (consumer, KIP-848; streams, KIP-1071) have their rows here too.
 """

@@ -1,4 +1,4 @@
-"""Throttle settings of a batch: the needed ones, our leftovers, and their removal.
+"""Rate and throttle settings of a batch: the needed ones, our leftovers, and their removal.
 
 Invariants: settings of other tools never change: an existing rate (own layer, file or cluster-wide default) and a ``*``
 stay. Entries are added to and removed from a topic's lists individually, so concurrent writers lose nothing. A rate
