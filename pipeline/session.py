@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 LOCAL = re.compile(r"local(-cluster)?(\[.*\])?")
 DEFAULT_MASTER = "local[*]"
-DRIVER_MEMORY = "1g"
+DRIVER_MEMORY = "896m"
 
 _ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
@@ -74,6 +74,10 @@ _TUNED = {
     "spark.sql.execution.arrow.maxBytesPerBatch": "4m",
     # And Java 4,096 of a file, in arrays that double.
     "spark.sql.parquet.columnarReaderBatchSize": "512",
+    # Each aggregation and sort of a task takes a page at least: 16 MB by default, often for a few rows.
+    "spark.buffer.pageSize": "1m",
+    # A row group is in memory as a whole while it is written, and column by column while it is read: by default 128 MB.
+    "spark.hadoop.parquet.block.size": f"{8 << 20}",
     # Plans are not looked at here, and to write them out in full takes a fiftieth of all time.
     "spark.sql.ui.explainMode": "simple",
     # Tables are small files here: Spark's 200 and Delta's 50 tasks would each cost more than the data.

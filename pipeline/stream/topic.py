@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
@@ -212,7 +213,8 @@ class TopicStream:
             raise RackwiseError("A stream was started before it was checked")
         began = time.monotonic()
         span = self._checkpoint.span(number)
-        parsed = self.plan.parse(records, topic, span).persist()
+        # Read again by each table that follows: in memory, a batch of many looks would be most of the heap.
+        parsed = self.plan.parse(records, topic, span).persist(StorageLevel.DISK_ONLY)
         try:
             counts = _counts(parsed)
             holes = self._holes(topic, span, counts)
