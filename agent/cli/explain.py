@@ -208,7 +208,7 @@ def _replaced(life: LifecycleStep, proposals: Iterable[Proposal]) -> str:
     same = {one.id: one for one in proposals if str(one.subject) == life.subject}
     named = ", ".join(f"{one.id} ({one.kind.value}: {one.sentence})" for one in same.values())
     rest = f"open for {life.subject}: {named}" if named else f"no proposal is open for {life.subject}"
-    return f"{life.id} was a proposal for {life.subject}: {life.sentence.removeprefix('void: ')}; {rest}"
+    return f"{life.id} was a proposal for {life.subject}: {life.sentence}; {rest}"
 
 
 def _of_the_agent(published: Proposal, judged: _Judged) -> str:

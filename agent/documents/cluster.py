@@ -209,7 +209,7 @@ class CheckDocument(TypedDict):
     sentences: list[str]
     """The answer, one entry for each fact."""
     who: list[str]
-    """What it concerns: brokers, topics, groups or ``group/member``."""
+    """What it concerns: brokers, topics or groups."""
     line: str | None
     """The line to change, where a single line mends all of it; null where there is none, or ``fixes`` has several."""
     fixes: list[FixDocument]

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from agent.journal import plan_entries
-from agent.journal.approvals import ProposalApproval, approvals
+from agent.journal.approvals import ApprovalState, ProposalApproval, approvals
 from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, history, pause_in
 from agent.journal.entries import JournalState, under
 from agent.journal.leader import leader_in
@@ -182,7 +182,8 @@ def history_rows(view: JournalState) -> list[HistoryRow]:
 def _left(approval: ProposalApproval, command: OperatorCommand, answer: LeaderAnswer) -> bool:
     """Whether the answer to a command has all that the approval says."""
     agreed = answer.done and command.verb in (CommandVerb.APPROVE, CommandVerb.APPLY) and answer.plan == approval.plan
-    return agreed and bool(approval.sentence) and answer.sentence.startswith(approval.sentence)
+    same = bool(approval.sentence) and answer.sentence.startswith(approval.sentence)
+    return agreed and same and approval.state is not ApprovalState.VOID
 
 
 def _row(at_ms: int, what: str, about: str | None, who: str | None, end: RowEnd) -> HistoryRow:

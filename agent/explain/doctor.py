@@ -82,7 +82,7 @@ class DoctorCheck:
     state: CheckState
     sentences: tuple[str, ...]
     who: tuple[str, ...] = ()
-    """Its subjects: brokers, topics, groups or ``group/member``."""
+    """Its subjects: brokers, topics or groups."""
     fixes: tuple[DoctorFix, ...] = ()
     """Config lines, cause by cause."""
     always_shown: bool = False

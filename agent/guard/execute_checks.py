@@ -259,7 +259,7 @@ def _over(plan: ReassignmentPlan, approve: ApproveLimits, now_ms: int) -> str | 
         return None
     late_ms = now_ms - plan.begin_by_ms
     if late_ms >= 0:
-        return f"void: its approval ended {lasted(late_ms)} ago, and no batch of it was sent"
+        return f"its approval ended {lasted(late_ms)} ago, and no batch of it was sent"
     if -late_ms > 2 * approve.valid_ms:
-        return "void: its approval is of the future by this agent's clock, and no batch of it was sent"
+        return "its approval is of the future by this agent's clock, and no batch of it was sent"
     return None

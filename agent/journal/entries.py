@@ -45,7 +45,7 @@ class JournalWrite(NamedTuple):
     kind: str
     """Kind of entry, such as ``intent``; readers ignore kinds that they do not know."""
     value: Mapping[str, Any] | None
-    """JSON-ready; None deletes the key."""
+    """As it would be read back: a dict with text as keys, lists, no tuple. None deletes the key. Not changed later."""
 
 
 class Entry(NamedTuple):
@@ -248,6 +248,15 @@ def _checked(write: JournalWrite, entry: Entry) -> bytes:
             f"The journal record under {write.key} is too big",
             why=f"{len(data)} bytes, and a record may have {MAX_VALUE_BYTES}",
             todo="Ask for fewer moves at a time (--max-moves).",
+        )
+    try:
+        readable = entry_of(write.key, data) == entry
+    except UnreadableEntryError:
+        readable = False
+    if not readable:
+        raise BadInput(
+            f"The journal record under {write.key} could not be read back",
+            why="a value in it comes back from JSON as another",
         )
     return data
 

@@ -1,4 +1,4 @@
-"""Plan header and partition entries in the journal, and the size bounds of plans.
+"""Plan header and partition entries in the journal, partitions as columns, and the size bounds of plans.
 
 ``plan/<plan>`` holds everything but the partitions, with their number, number of entries and digest.
 ``targets/<plan>/<number>``, from 1, hold the partitions, written once in the transaction of the first header.

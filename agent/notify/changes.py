@@ -197,10 +197,6 @@ def _is_worse(one: Finding, other: Finding) -> bool:
     return urgency_of(one.severity) > urgency_of(other.severity)
 
 
-def _worse(one: Finding, other: Finding) -> Finding:
-    return one if _is_worse(one, other) else other
-
-
 def _finding(one: Finding, *, over: bool = False, early: bool = False) -> EventNotification:
     sentence = f"{one.subject}: {one.reason.value if over else one.sentence}"
     about = one.subject if one.group is None else SubjectId("group", one.group)

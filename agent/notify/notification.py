@@ -80,7 +80,7 @@ class EventNotification(NamedTuple):
     early: bool = False
     """It is older than this agent's first look: early ones are summed up in one line."""
     about: SubjectId | None = None
-    """The topic or group by which targets choose it; of a task its group."""
+    """The subject by whose topic or group targets choose it; of a task its group."""
     at_ms: int = 0
     """Epoch milliseconds."""
 

@@ -30,9 +30,9 @@ from agent.values.typed_json import ForeignJsonError, UnreadableError, from_json
 
 FIGURES_MS = 180_000
 """A proposal whose figures change all the time is written again no more often; one whose figures become known is."""
-_REPLACED = "void: another proposal replaced it"
-_GONE = "void: the state that it was made from has changed, so it is no longer proposed"
-_EXPIRED = "void: it expired unused, and it is no longer proposed"
+_REPLACED = "another proposal replaced it"
+_GONE = "the state that it was made from has changed, so it is no longer proposed"
+_EXPIRED = "it expired unused, and it is no longer proposed"
 
 
 class PublishedProposal(NamedTuple):

@@ -295,4 +295,4 @@ def _bears_on(finding: Finding, gap: GapKey, snapshot: Snapshot) -> bool:
         return False
     names_another = subject in snapshot.topics or subject in snapshot.groups
     # A group may rest on any topic that could not be described.
-    return not names_another or subject == name or (of_group and subject in snapshot.topics)
+    return not names_another or subject in (name, finding.group) or (of_group and subject in snapshot.topics)

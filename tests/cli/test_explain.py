@@ -233,7 +233,7 @@ def test_an_id_that_was_replaced_names_the_open_proposals_of_its_subject(
     (own,) = here("plan", "-o", "json", *telemetry(path), *options(path)).json
     newer = MOVE._replace(id="p-0123456789ab")
     other = MOVE._replace(id="p-aaaaaaaaaaaa", subject=SubjectId("topic", "u"))
-    old = LifecycleStep("p-fedcba987654", "reassign", "topic/t", "void", "void: another proposal replaced it", 1)
+    old = LifecycleStep("p-fedcba987654", "reassign", "topic/t", "void", "another proposal replaced it", 1)
     monkeypatch.setattr("agent.daemon.start.read_proposals", lambda *_: (newer, other, old))
     done = here("explain", old.id, *telemetry(path), *options(path))
     assert done.exit_code == 2

@@ -76,7 +76,7 @@ def test_complexity_is_mccabe_s(code: str, number: int) -> None:
 
 def test_imports_inside_functions_and_relative_ones_count() -> None:
     code = "def f():\n from agent.plan import make\n from . import record_trust\n import agent.wire.pool"
-    path = house.ROOT / "agent" / "journal" / "codec.py"
+    path = house.ROOT / "agent" / "journal" / "entries.py"
     assert list(house.imported(ast.parse(code), path)) == [
         "agent.plan.make",
         "agent.journal.record_trust",

@@ -221,6 +221,8 @@ def test_cancelling_what_was_not_begun_voids_its_approval() -> None:
     gone = approval_of(journal(*result.writes, at_ms=NOW_MS, view=view), MOVE.id)
     assert gone is not None
     assert (gone.state, gone.sentence) == (ApprovalState.VOID, "cancelled by ann@desk (not today)")
+    followed = state_of(journal(*result.writes, at_ms=NOW_MS, view=view), MOVE.id)
+    assert (followed.code, followed.sentence) == (1, "void: cancelled by ann@desk (not today)")
     assert result.words == ()
 
 

@@ -47,30 +47,30 @@ AGAIN = "attempt 2 approved by ann@desk; void if it has not begun within 60 min"
          PlanCommand.CANCEL),
         (CANCEL, CANCELLING, "P is cancelling already", "P", None),
         (CANCEL, ROLLING_BACK, STOPS, "P", PlanCommand.CANCEL),
-        (CANCEL, DONE, "refused: P is done, so there is nothing to cancel", None, None),
+        (CANCEL, DONE, "P is done, so there is nothing to cancel", None, None),
         (CANCEL, CANCELLED, "P is cancelled already", "P", None),
-        (CANCEL, ROLLED_BACK, "refused: P is rolled back, so there is nothing to cancel", None, None),
-        (CANCEL, FAILED, "refused: P has failed, so there is nothing to cancel", None, None),
+        (CANCEL, ROLLED_BACK, "P is rolled back, so there is nothing to cancel", None, None),
+        (CANCEL, FAILED, "P has failed, so there is nothing to cancel", None, None),
         (ROLLBACK, OPEN, TAKEN_BACK, "P", PlanCommand.ROLLBACK),
         (ROLLBACK, ELECTING, TAKEN_BACK, "P", PlanCommand.ROLLBACK),
         (ROLLBACK, CANCELLING, TAKEN_BACK, "P", PlanCommand.ROLLBACK),
         (ROLLBACK, ROLLING_BACK, "P is rolling back already", "P", None),
-        (ROLLBACK, CANCELLED, "refused: P is cancelled and none of its partitions has moved: nothing to take back",
+        (ROLLBACK, CANCELLED, "P is cancelled and none of its partitions has moved: nothing to take back",
          None, None),
         (ROLLBACK, ROLLED_BACK, "P is rolled back already", "P", None),
-        (ROLLBACK, FAILED, "refused: P has failed and none of its partitions has moved: nothing to take back", None,
+        (ROLLBACK, FAILED, "P has failed and none of its partitions has moved: nothing to take back", None,
          None),
         (PAUSE, OPEN, HELD, "P", PlanCommand.PAUSE),
         (PAUSE, ROLLING_BACK, HELD, "P", PlanCommand.PAUSE),
-        (PAUSE, CANCELLING, "refused: P is cancelling, which is not paused", None, None),
-        (PAUSE, DONE, "refused: P is done, so there is nothing to pause", None, None),
-        (PAUSE, FAILED, "refused: P has failed, so there is nothing to pause", None, None),
+        (PAUSE, CANCELLING, "P is cancelling, which is not paused", None, None),
+        (PAUSE, DONE, "P is done, so there is nothing to pause", None, None),
+        (PAUSE, FAILED, "P has failed, so there is nothing to pause", None, None),
         (RESUME, OPEN, "P is not paused", "P", None),
-        (RESUME, CANCELLING, "refused: P is cancelling, which is not paused", None, None),
-        (RESUME, ROLLED_BACK, "refused: P is rolled back, so there is nothing to resume", None, None),
+        (RESUME, CANCELLING, "P is cancelling, which is not paused", None, None),
+        (RESUME, ROLLED_BACK, "P is rolled back, so there is nothing to resume", None, None),
         (APPROVE, OPEN, "P is in progress already, approved by ann@desk", "P", None),
-        (APPROVE, CANCELLING, "refused: P is cancelling; it can be approved again once that has ended", None, None),
-        (APPROVE, ROLLING_BACK, "refused: P is rolling back; it can be approved again once that has ended", None,
+        (APPROVE, CANCELLING, "P is cancelling; it can be approved again once that has ended", None, None),
+        (APPROVE, ROLLING_BACK, "P is rolling back; it can be approved again once that has ended", None,
          None),
         (APPROVE, DONE, AGAIN, "P.2", None),
         (APPROVE, ROLLED_BACK, AGAIN, "P.2", None),
@@ -84,8 +84,8 @@ def test_the_answer_names_the_plan_and_says_what_happens(
     shown = 2 if about == "P.2" else 1
     result = apply_commands([ask(verb, MOVE, attempt=shown)], view, STANDING, LIMITS, NOW_MS)
     answer = done(result, view)
-    assert answer.sentence.replace(MOVE.id, "P") == sentence.removeprefix("refused: ")
-    assert answer.done is not sentence.startswith("refused: ")
+    assert answer.sentence.replace(MOVE.id, "P") == sentence
+    assert answer.done is (about is not None), "what is refused is about no plan"
     assert answer.plan == (None if about is None else about.replace("P", MOVE.id))
     assert result.words == (() if hears is None else (CommandReceived(hears, MOVE.id, "ann@desk", "c1"),))
 

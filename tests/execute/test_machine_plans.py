@@ -84,7 +84,7 @@ def test_a_plan_about_the_same_partitions_waits_for_the_earlier_one():
 
 
 def test_a_plan_of_which_no_batch_was_sent_ends_with_its_approval_and_one_that_has_begun_goes_on():
-    why = "void: its approval ended 1 min ago, and no batch of it was sent"
+    why = "its approval ended 1 min ago, and no batch of it was sent"
     live = two(BatchPermission(begin=True, held=(("q", "outside the windows"),)))
     live.wait(10)
     assert [part.moving for part in live.cluster.parts] == [True, False]
@@ -103,9 +103,9 @@ def test_an_announced_batch_is_withdrawn_when_its_approval_ends_before_it_is_sen
     live = Live(answer_as=unset)
     assert live.journal.batches[0].state is BatchState.INTENT
     live.answer_as = carried_out
-    live.tell(BatchPermission(begin=True, lapsed=(("p", "void: its approval ended"),)))
+    live.tell(BatchPermission(begin=True, lapsed=(("p", "its approval ended"),)))
     live.wait(10)
-    assert live.finished == [FinishPlan("p", PlanState.CANCELLED, "void: its approval ended")]
-    assert [(batch.sendings, batch.sentence) for batch in live.closed] == [(0, "void: its approval ended")]
+    assert live.finished == [FinishPlan("p", PlanState.CANCELLED, "its approval ended")]
+    assert [(batch.sendings, batch.sentence) for batch in live.closed] == [(0, "its approval ended")]
     assert live.cluster.settings == ()
     assert not live.cluster.parts[0].moving

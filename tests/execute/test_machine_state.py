@@ -78,10 +78,10 @@ def test_plans_that_come_while_an_answer_is_awaited_are_numbered_one_after_the_o
 
 def test_a_plan_whose_time_to_begin_is_over_ends_with_nothing_moved():
     live = Live(min_isr=2, parts=(a_part(1, 2)._replace(isr=frozenset({1})),))
-    live.tell(BatchPermission(begin=True, lapsed=(("p", "void: its approval ended 5 s ago"),)))
+    live.tell(BatchPermission(begin=True, lapsed=(("p", "its approval ended 5 s ago"),)))
     (ended,) = live.ended
     assert (ended.state, ended.sentence, ended.moved) == (
-        PlanState.CANCELLED, "void: its approval ended 5 s ago", "0",
+        PlanState.CANCELLED, "its approval ended 5 s ago", "0",
     )  # fmt: skip
     assert live.state.idle
 

@@ -160,7 +160,7 @@ def test_no_batch_is_larger_than_its_records_whatever_the_settings_allow(of_one_
     lines = [
         line for change in (batch, *batch_throttles(batch, seen).debts) for line in plan_entries.change_writes(change)
     ]
-    sizes = [len(line.data or b"") for line in numbered(lines, at_ms=2**50, epoch=2**53, first_seq=0)]
+    sizes = [len(line.data or b"") for line in numbered(lines, at_ms=2**47, epoch=2**53, first_seq=0)]
     assert max(sizes) < RECORD_BYTES + 100_000 < MAX_VALUE_BYTES
 
 

@@ -85,6 +85,10 @@ def test_a_person_approves_the_exact_plan_and_says_how_fast() -> None:
             "its approval is void (cancelled by ann)", id="it was cancelled",
         ),
         pytest.param(
+            approval(shared(), state=ApprovalState.VOID, sentence="the rebalance was triggered", used=True),
+            "its approval is used (the rebalance was triggered)", id="it was used",
+        ),
+        pytest.param(
             written(by_rule(only(shared())[1], "gone", "1 move", now_ms=NOW_MS, valid_ms=HOUR)),
             "it is not approved", id="a rule approved it that is not set any more",
         ),

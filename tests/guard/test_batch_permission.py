@@ -157,7 +157,7 @@ def test_a_broker_in_another_rack_holds_the_batches_of_plans_that_rest_on_it(
 MINUTE = 60_000
 SENT = plan_entries.change_writes(Batch("p-1", 1, (BIG,), BatchState.CLOSED, sendings=1))
 WITHDRAWN = plan_entries.change_writes(Batch("p-1", 1, (BIG,), BatchState.CLOSED))
-OVER = "void: its approval ended 3 min ago, and no batch of it was sent"
+OVER = "its approval ended 3 min ago, and no batch of it was sent"
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ OVER = "void: its approval ended 3 min ago, and no batch of it was sent"
         pytest.param(NOW_MS - 3 * MINUTE, [SENT], None, id="what was sent goes on"),
         pytest.param(
             NOW_MS + 10 * 365 * 24 * 60 * MINUTE, [],
-            "void: its approval is of the future by this agent's clock, and no batch of it was sent",
+            "its approval is of the future by this agent's clock, and no batch of it was sent",
             id="a clock was wrong when it was approved",
         ),
     ],

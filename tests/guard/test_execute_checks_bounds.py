@@ -101,12 +101,12 @@ def test_topics_are_left_out_by_their_patterns(limits: dict[str, object], senten
     ("left_ms", "sentence"),
     [
         pytest.param(1, None, id="one millisecond is left"),
-        pytest.param(0, "void: its approval ended 0 s ago, and no batch of it was sent", id="over"),
-        pytest.param(-MINUTE, "void: its approval ended 60 s ago, and no batch of it was sent", id="over for a minute"),
+        pytest.param(0, "its approval ended 0 s ago, and no batch of it was sent", id="over"),
+        pytest.param(-MINUTE, "its approval ended 60 s ago, and no batch of it was sent", id="over for a minute"),
         pytest.param(2 * HOUR, None, id="twice as much as an approval lasts"),
         pytest.param(
             2 * HOUR + 1,
-            "void: its approval is of the future by this agent's clock, and no batch of it was sent",
+            "its approval is of the future by this agent's clock, and no batch of it was sent",
             id="of the future",
         ),
         pytest.param(None, None, id="of an older agent"),

@@ -128,6 +128,10 @@ def test_what_a_newer_writer_adds_within_a_version_is_kept_or_left_aside() -> No
         pytest.param(JournalWrite("x" * 70_000, "k", {}), "under the key 'xxx", id="a key without end"),
         pytest.param(JournalWrite("x", "k", {"n": float("nan")}), "is not JSON", id="no number"),
         pytest.param(JournalWrite("x", "k", {"n": object()}), "is not JSON", id="no JSON at all"),
+        pytest.param(JournalWrite("x", "k", {"n": (1, 2)}), "could not be read back", id="a tuple, back as a list"),
+        pytest.param(JournalWrite("x", "k", {1: "one"}), "could not be read back", id="a number as key"),
+        pytest.param(JournalWrite("x", "k", {"n": 1e-200}), "could not be read back", id="too small a number"),
+        pytest.param(JournalWrite("x", "k", {"n": 2**70}), "could not be read back", id="too large a number"),
         pytest.param(JournalWrite("x", "k", {"n": "y" * MAX_VALUE_BYTES}), "too big", id="more than a broker takes"),
     ],
 )

@@ -186,7 +186,7 @@ def sent(name: str) -> list[JournalWrite]:
 
 
 TARGET = ReassignmentTarget(TopicPartition("t", 0), "id", (1, 2), (3, 2), bytes=10)
-LAPSED = ReassignmentPlan("", (TARGET,), PlanState.CANCELLED, moved="0", sentence="void: its approval ended 0 min ago")
+LAPSED = ReassignmentPlan("", (TARGET,), PlanState.CANCELLED, moved="0", sentence="its approval ended 0 min ago")
 NOON = 1_760_000_000_000
 
 

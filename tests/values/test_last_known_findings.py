@@ -180,8 +180,11 @@ def test_a_finding_about_a_task_lives_as_long_as_its_group_whose_id_may_hold_sla
         severity=FindingSeverity.WARNING, since_ms=0, task_of="shop/eu",
     )  # fmt: skip
     known = LastKnown(findings={grows.id: KnownFinding(grows, 0, frozenset())})
-    blind = replace(
-        before.snapshot, groups=named, gaps=(Gap(ObservationPart.END_OFFSETS, GapCause.ERROR, "", "a test"),)
-    )
-    after = last_known(known, replace(before, snapshot=blind))
-    assert (grows.id in after.findings) is listed
+
+    def stays(gap: Gap) -> bool:
+        blind = replace(before.snapshot, groups=named, gaps=(gap,))
+        return grows.id in last_known(known, replace(before, snapshot=blind)).findings
+
+    assert stays(Gap(ObservationPart.END_OFFSETS, GapCause.ERROR, "", "a test")) is listed
+    assert stays(Gap(ObservationPart.GROUPS, GapCause.ERROR, "shop/eu", "a test")), "its own group was not described"
+    assert not stays(Gap(ObservationPart.GROUP_CONFIGS, GapCause.ERROR, "shop", "a test")), "another group's gap"

@@ -104,7 +104,6 @@ def _sum(text: bytes) -> bytes:
 LEAST_BYTES = 16 * 1024 * 1024
 """A file below this is compacted when it is opened, and only then."""
 _GROWTH = 4
-_MOST_HOLDER = 200
 _SUM_BYTES = 8
 _MOST_LINE_BYTES = 128 * 1024 * 1024
 """Of one transaction: twice what plans that have not ended may have together (`agent.journal.targets`)."""

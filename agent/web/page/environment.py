@@ -151,4 +151,4 @@ def subject_link(kind: str, name: str) -> Markup | None:
     """The page of what a finding or a proposal is about; None where it has none of its own."""
     if kind == "group":
         return group_link(name)
-    return address("/warmups", q=name.partition("/")[0]) if kind == "task" else None
+    return address("/warmups", q=name.rsplit("/", 2)[0]) if kind == "task" else None
