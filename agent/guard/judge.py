@@ -60,7 +60,6 @@ def approved(proposal: Proposal, context: GuardContext) -> Allow | Hold:
             proposal.id,
             f"allowed: {given.sentence or f'approved by {given.by}'}",
             by=given.by,
-            rule=given.rule,
             throttle_bytes_per_s=given.throttle_bytes_per_s,
             max_moves=given.max_moves,
             reason=given.reason,

@@ -290,6 +290,13 @@ def test_a_change_of_leader_is_seen_by_a_rule_that_wants_them_kept() -> None:
     assert not isinstance(answer, Allow)
 
 
+def test_a_rule_that_wants_leaders_kept_approves_a_trigger_which_changes_none() -> None:
+    rule = ApprovalRule(name="kept", kinds=frozenset({"trigger"}), keep_leaders=True)
+    answer = judged(swapped(), EMPTY_JOURNAL, approve__triggers=False, approve__rules=(rule,))
+    assert isinstance(answer, Allow), answer
+    assert answer.rule == "kept"
+
+
 def test_the_hash_of_a_plan_is_that_of_what_is_done_and_not_of_its_size() -> None:
     _, proposal = only(shared())
     bigger = proposal._replace(

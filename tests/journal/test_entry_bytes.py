@@ -166,9 +166,9 @@ def test_who_leads_is_read_back_and_another_clusters_journal_is_not_gone_on_with
 
 
 def test_a_journal_is_rewritten_in_order_with_kinds_and_times_and_then_what_is_gone() -> None:
-    view = {"b": ENTRY._replace(key="b", seq=9), "a": ENTRY._replace(key="a", kind="said", at_ms=5, epoch=2)}
-    again = rewritten(view, ["z", "c", "a"], at_ms=77, epoch=4, first_seq=10)
+    view = {"a": ENTRY._replace(key="a", seq=9), "b": ENTRY._replace(key="b", kind="said", at_ms=5, epoch=2)}
+    again = rewritten(view, ["z", "c", "b"], at_ms=77, epoch=4, first_seq=10)
     assert [(one.key, one.kind, one.at_ms, one.epoch, one.seq, data is None) for one, data in again] == [
-        ("a", "said", 5, 4, 10, False), ("b", "plan", 1_000, 4, 11, False),
+        ("b", "said", 5, 4, 10, False), ("a", "plan", 1_000, 4, 11, False),
         ("c", "deleted", 77, 4, 12, True), ("z", "deleted", 77, 4, 13, True),
     ]  # fmt: skip

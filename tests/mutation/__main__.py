@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -30,6 +31,8 @@ from .drawing import Mutant, drawn, explained, mutant
 LEAST_KILLED = 0.95
 _MADE = Path("mutants")
 _EXPLAINED = Path(__file__).with_name("survivors.txt")
+_MOST_BYTES = 6 << 30
+"""A mutant that collects without end fails by this much address space, and takes no other process along."""
 _NOT_DRAWN = 34
 """mutmut's exit code of a mutant that it skips."""
 _VERDICTS = ("tests", "types", "explained", "survived")
@@ -83,6 +86,7 @@ def _run(children: int) -> None:
     """In a process of its own, which knows no module of the original code."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # where mypy is
     command = [sys.executable, "-m", "mutmut", "run", "--max-children", str(children)]
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
     subprocess.run(command, check=True, env={**os.environ, "PATH": path})
 
 
