@@ -15,6 +15,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -249,16 +250,13 @@ def _checked(write: JournalWrite, entry: Entry) -> bytes:
             why=f"{len(data)} bytes, and a record may have {MAX_VALUE_BYTES}",
             todo="Ask for fewer moves at a time (--max-moves).",
         )
-    try:
-        readable = entry_of(write.key, data) == entry
-    except UnreadableEntryError:
-        readable = False
-    if not readable:
-        raise BadInput(
-            f"The journal record under {write.key} could not be read back",
-            why="a value in it comes back from JSON as another",
-        )
-    return data
+    with suppress(UnreadableEntryError):
+        if entry_of(write.key, data) == entry:
+            return data
+    raise BadInput(
+        f"The journal record under {write.key} could not be read back",
+        why="a value in it comes back from JSON as another",
+    )
 
 
 class JournalKey(NamedTuple):

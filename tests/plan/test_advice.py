@@ -177,7 +177,7 @@ def test_findings_about_tasks_are_gathered_by_group():
     built = a_cluster().topic("t", (1,), (2,)).group("a/b", member("m1", None, "t-0"), member("m2", "b", "t-1"))
     snapshot = built.snapshot()
     about_task = finding(FindingReason.MEMBER_WITHOUT_RACK, "task", "a/b/0_1/p1", task_of="a/b")
-    gone = finding(FindingReason.MEMBER_WITHOUT_RACK, "task", "nobody/0_1/p1", task_of="nobody")
+    gone = finding(FindingReason.MEMBER_WITHOUT_RACK, "task", "gone/0_1/p1", task_of="gone")
     plan = make_plan(snapshot, DetectionResult(findings=(about_task, gone)), LIMITS, None)
     assert [(a.subject, a.findings) for a in plan.advice] == [("a/b", (about_task.id,))]
 

@@ -171,9 +171,8 @@ def test_the_first_look_of_an_agent_with_memory_ends_only_what_it_would_have_see
 def test_a_finding_about_a_task_lives_as_long_as_its_group_whose_id_may_hold_slashes(listed: bool) -> None:
     """A gap hides the finding itself; a group of which the id alone is the beginning is another one."""
     before = Agent(WORLD).look(later(WORLD, 1))
-    (group,) = (name for name in before.snapshot.groups if name == before.observation.listed_groups[0].group_id)
-    named = {**before.snapshot.groups, "shop": before.snapshot.groups[group]}
-    named |= {"shop/eu": before.snapshot.groups[group]} if listed else {}
+    group = before.snapshot.groups[before.observation.listed_groups[0].group_id]
+    named = {**before.snapshot.groups, "shop": group, **({"shop/eu": group} if listed else {})}
     subject = SubjectId("task", "shop/eu/0_1/p-1")
     grows = Finding(
         reason=FindingReason.STANDBY_LAG_GROWS, subject=subject, sentence="its lag grows", evidence=(),

@@ -8,7 +8,6 @@ or directory is the right to command.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import re
 import secrets
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 from agent.act.own_files import open_regular, own_directory, reason_of, user_at_host
 from agent.errors import BadInput, ConfigError, reason
 from agent.execute.commands.identity import CommandOrigin
-from agent.journal.entries import JournalState, JournalWrite
+from agent.journal.entries import JournalState, JournalWrite, json_bytes
 from agent.values.typed_json import ForeignJsonError, read_json
 
 POSITION = "command-position"
@@ -64,7 +63,7 @@ class CommandInbox(Protocol):
 def command_bytes(command: Mapping[str, Any]) -> tuple[str, bytes]:
     """The id of a command and its bytes. Raises BadInput for what no inbox would take."""
     try:
-        data = json.dumps(command, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
+        data = json_bytes(command)
     except (TypeError, ValueError, RecursionError) as error:
         raise BadInput("The command is not JSON", why=reason(error)) from error
     if len(data) > MAX_BYTES:

@@ -27,7 +27,7 @@ _OWN: IdentityMemo[Mapping[tuple[ThrottleResource, str], str | None]] = Identity
 
 
 _Setting = tuple[ThrottleResource, str, Sequence[str]]
-"""Of a batch: whose it is, its key, and the entries of a list; a rate has none."""
+"""Of a batch: whose it is, its key, and its entries; a rate is the only one of its key."""
 
 
 class ThrottleStatus(Enum):
@@ -80,13 +80,13 @@ def batch_throttles(batch: Batch, cluster: ClusterView) -> BatchThrottles:
     now = {(throttle.resource, throttle.key): throttle for throttle in cluster.throttles}
     debts: list[ThrottleDebt] = []
     left: list[str] = []
-    for resource, key, ours in (*_rates(moving, cluster), *_lists(moving)):
+    for resource, key, ours in (*_rates(moving, cluster, rate), *_lists(moving)):
         throttle = now.get((resource, key), SeenThrottle(resource, key, None))
         if _others_rule(key, throttle):
             value = throttle.own or throttle.default
             left.append(f"{key} of {resource.kind} {resource.name} stays {value}, which rackwise did not set")
             continue
-        mine = str(rate) if key in _RATES else ",".join(_without(ours, throttle.own))
+        mine = ",".join(ours if key in _RATES else _without(ours, throttle.own))
         if mine:
             topic_id = _topic_id(resource, moving)
             before = throttle.own if throttle.own is None else throttle.own[:_MOST_BEFORE]
@@ -190,13 +190,13 @@ def resources_of(targets: Iterable[ReassignmentTarget], debts: Iterable[Throttle
     return tuple(sorted(resources))
 
 
-def _rates(targets: Sequence[ReassignmentTarget], cluster: ClusterView) -> Iterator[_Setting]:
-    """Sources send at the batch's rate and copies receive at it. A broker that is down gets no setting."""
+def _rates(targets: Sequence[ReassignmentTarget], cluster: ClusterView, rate: int) -> Iterator[_Setting]:
+    """Sources send at that rate and copies receive at it. A broker that is down gets no setting."""
     sources = {broker for target in targets for broker in target.before}
     copies = {broker for target in targets for broker in target.adding}
     for key, brokers in ((LEADER_RATE, sources), (FOLLOWER_RATE, copies)):
         for broker in sorted(brokers & cluster.brokers):
-            yield ThrottleResource(broker=broker), key, ()
+            yield ThrottleResource(broker=broker), key, (str(rate),)
 
 
 def _lists(targets: Sequence[ReassignmentTarget]) -> Iterator[_Setting]:
