@@ -135,17 +135,17 @@ class ExecuteMode:
         self._lock = threading.RLock()
         self._term: LeadershipTerm | None = None
         self._former: ReassignmentExecutor | None = None
-        """Of the leadership before; a call of its may still be under way."""
+        """Executor of the previous term; a request of it may still be in flight."""
         self._seen: JournalState = {}
         self._records = GuardJournal(self._seen)
-        """What `_may` has read, and of which view; the executor's thread alone asks it."""
+        """The view that `_may` read last, as the guard's records; only the executor's thread uses both."""
         self._standing: Sequence[Proposal] | None = None
         self._snapshot: Snapshot | None = None
         self._memory = Memory()
-        """What went into that snapshot."""
+        """The memory from which that snapshot was made."""
         self._approved = ApprovedProposals()
         self._closed: AbstractSet[BatchKey] | None = None
-        """The batches that were through at the last look."""
+        """The batches that were closed at the last look."""
         self._anchors = NO_ANCHORS
         self._notices = NoticeLog()
         self._log = structlog.get_logger("rackwise")
@@ -310,7 +310,7 @@ class ExecuteMode:
                     if self._term is not None:
                         self._notices.notice(self._leadership)
                         self._term.check()
-                        self._word(self._term)
+                        self._pass_on(self._term)
                         more = self._answer(self._term)
             except FatalFailure as error:
                 self.on_fatal(error)
@@ -322,7 +322,7 @@ class ExecuteMode:
                 return
 
     def _follow(self) -> None:
-        """Hands for the journal that there is, and none without one."""
+        """Begin a term where the leadership has a journal, and end the term whose journal is gone or another."""
         journal = self._leadership.journal()
         if self._term is not None and self._term.journal is journal:
             return
@@ -331,7 +331,7 @@ class ExecuteMode:
             self._notices.log_problem(self._leadership.problem())
             return
         if self._former is not None and not self._former.ended:
-            return  # what it still asks for is over before the time since is reckoned with
+            return  # wait until the previous executor's last request has finished
         self._notices.log_problem(None)
         self._term = self._take_over(journal)
         self._log.info("leading", epoch=journal.epoch, sentence=f"this agent leads now, in epoch {journal.epoch}")
@@ -400,8 +400,8 @@ class ExecuteMode:
         """Broker -> bytes per second that its replicas take in, by the last look."""
         return {} if self._snapshot is None else traffic_of(self._snapshot)
 
-    def _word(self, term: LeadershipTerm) -> None:
-        """Pass on the journal's commands to the executor until its plans show them."""
+    def _pass_on(self, term: LeadershipTerm) -> None:
+        """Pass the journal's commands on to the executor until its plans show them."""
         view = term.journal.view()
         if view is not term.passed_on:
             term.pass_on(replay_undelivered(view, self._limits.approve.valid_ms))
@@ -428,7 +428,7 @@ class ExecuteMode:
         if effects.writes:
             term.journal.append(*effects.writes)
             term.passed_on = term.journal.view()
-        term.pass_on(effects.words)
+        term.pass_on(effects.commands)
         if effects.look_now:
             self.look_now()
         return effects

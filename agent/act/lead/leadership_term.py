@@ -117,13 +117,13 @@ class LeadershipTerm:
         except Exception as error:
             raise defect(error) from error
 
-    def pass_on(self, words: Sequence[ExecutorInput]) -> None:
-        """Pass on operators' requests to the executor."""
-        for word in words:
-            if isinstance(word, PlanAccepted):
-                self.executor.accept(word.plan)
+    def pass_on(self, commands: Sequence[ExecutorInput]) -> None:
+        """Pass operators' commands on to the executor."""
+        for command in commands:
+            if isinstance(command, PlanAccepted):
+                self.executor.accept(command.plan)
             else:
-                self.executor.hear(word)
+                self.executor.send(command)
 
     def close(self) -> None:
         """Begin nothing more."""

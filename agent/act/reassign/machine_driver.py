@@ -247,7 +247,7 @@ class MachineDriver:
         self._ticked_at = elapsed_s()
         self._work_off(commands)
 
-    def hear(self, event: MachineEvent | None = None) -> None:
+    def handle(self, event: MachineEvent | None = None) -> None:
         """Give the machine the passed time and, then, the event; carry out its commands.
 
         Raises FencedOut, after which nothing may be done any more, and JournalUnavailable, after which it must be

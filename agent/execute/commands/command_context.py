@@ -98,7 +98,7 @@ class CommandDecision(NamedTuple):
     done: bool
     sentence: str
     writes: tuple[JournalWrite, ...] = ()
-    words: tuple[ExecutorInput, ...] = ()
+    commands: tuple[ExecutorInput, ...] = ()
     look_now: bool = False
     plan: str | None = None
     """Name of the plan that it is about."""
@@ -113,9 +113,9 @@ def refused(sentence: str, todo: str = "") -> CommandDecision:
     return CommandDecision(done=False, sentence=sentence, todo=todo)
 
 
-def not_begun(name: str | None, why: str, room: CommandContext) -> CommandDecision:
-    """Of a proposal that has no plan: it has not begun, with what follows from that; or it is not known at all."""
-    if not room.knows_nothing_of(name):
+def not_begun(name: str | None, why: str, context: CommandContext) -> CommandDecision:
+    """The refusal of a command about a proposal that has no plan: it has not begun, or is not known at all."""
+    if not context.knows_nothing_of(name):
         return refused(f"{name} has not begun{why}")
     sentence = f"no proposal {name} is known: it is not open, and the journal has no plan or approval of it"
     return refused(sentence)._replace(unknown=True)

@@ -141,9 +141,9 @@ class PlanCommand(StrEnum):
 
 
 class CommandReceived(NamedTuple):
-    """An operator's word about a plan."""
+    """An operator's command about a plan."""
 
-    word: PlanCommand
+    command: PlanCommand
     proposal_id: str
     who: str = ""
     id: str = ""

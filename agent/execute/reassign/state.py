@@ -98,8 +98,10 @@ class MachineState(NamedTuple):
     backoffs: tuple[PlanBackoff, ...] = ()
     passed: frozenset[str] = frozenset()
     """Plans that had to wait when it was their turn, since something was last begun: the next one has its turn."""
-    words: tuple[CommandReceived, ...] = ()
+    commands: tuple[CommandReceived, ...] = ()
+    """Operators' commands that are not appended yet."""
     incoming: tuple[ReassignmentPlan, ...] = ()
+    """Accepted plans that are not appended yet."""
     notices: tuple[tuple[str, NotifyOperator], ...] = ()
     """Plan -> the last reported reason of its waiting (empty: none), so that it is reported once."""
     fenced: bool = False
