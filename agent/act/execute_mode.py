@@ -63,19 +63,19 @@ from agent.wire.admin_client import WireAdminClient
 
 
 class ApprovedProposals:
-    """Remembers them from planning to planning; a new leader knows those that it has proposed itself."""
+    """Remembers approved proposals from planning to planning; a new leader has only those of its own plannings."""
 
     def __init__(self) -> None:
         self._by_hash: Mapping[str, Proposal] = {}
 
     def planned(self, view: JournalState, proposals: Iterable[Proposal]) -> None:
-        """After each planning."""
+        """Take the proposals of a planning, and drop those without an approval."""
         wanted = {one.plan_hash for one in approvals(view)}
         every = {plan_hash(one): one for one in (*self._by_hash.values(), *proposals)}
         self._by_hash = {digest: one for digest, one in every.items() if digest in wanted}
 
     def may_hold(self, approval: ProposalApproval, snapshot: Snapshot) -> bool:
-        """Whether what was approved may rest on what is there; also true where it is not known what that is."""
+        """Whether the preconditions of an approved proposal may hold in this snapshot; True for an unknown proposal."""
         proposal = self._by_hash.get(approval.plan_hash)
         return proposal is None or preconditions_hold(proposal, snapshot)
 
@@ -152,7 +152,7 @@ class ExecuteMode:
         self._thread = thread(ACTING, self._run)
 
     def start(self) -> None:
-        """Take part in the election, and act when chosen."""
+        """Join the election, and act while this agent leads."""
         self._leadership.start()
         self._thread.start()
 
@@ -171,7 +171,7 @@ class ExecuteMode:
                 return
 
     def close(self) -> None:
-        """Begin nothing more, and let another agent take over at once."""
+        """Begin nothing more, and leave the election so that another agent leads at once."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(_TICK_S * 4)
@@ -185,7 +185,7 @@ class ExecuteMode:
         return self._leadership.may_act()
 
     def now(self) -> ExecuteState:
-        """What this agent is doing, and what fails; callable from any thread."""
+        """State of mode execute now: leadership, open plans, faults and notices. Callable from any thread."""
         return now_of(self._leadership, self._term)
 
     # --- around a cycle -----------------------------------------------------------------------------------------
@@ -408,7 +408,7 @@ class ExecuteMode:
             term.passed_on = view
 
     def _answer(self, term: LeadershipTerm) -> bool:
-        """What operators ask; whether more of it may wait. Before the first planning nothing can be approved."""
+        """Answer operators' commands; True when more may wait. Before the first planning nothing can be approved."""
         inbox = self._leadership.inbox()
         if inbox is None:
             return False
@@ -421,7 +421,7 @@ class ExecuteMode:
         return full
 
     def _apply(self, term: LeadershipTerm, waiting: Sequence[InboxCommand], *, full: bool) -> CommandEffects:
-        """Write and pass on what they come to."""
+        """Append the answers to the journal, and pass the commands on to the executor."""
         view, now_ms, witnesses = term.journal.view(), self._clock().wall_ms, self._witnesses
         proven = partial(apply_commands, people=self._people, witnesses=witnesses, full=full)
         effects = proven(waiting, view, self._standing, self._limits, now_ms, self._foresee, self._begins)

@@ -188,7 +188,7 @@ def test_a_fenced_mover_asks_for_nothing_more() -> None:
         with pytest.raises(FencedOut):
             executor.check()
         asked = len(hand.calls)
-        executor.word(PlanCommand.CANCEL, "p-1")
+        executor.command(PlanCommand.CANCEL, "p-1")
         assert not executor._thread.is_alive()
         assert (len(hand.calls), changes(hand)) == (asked, [])
 

@@ -84,7 +84,7 @@ class ExecutorReporter:
         self._progress_at = float("-inf")
 
     def cluster_read(self, cluster: ClusterView) -> None:
-        """The cluster was looked at."""
+        """A look has succeeded."""
         with self._lock:
             self._rates.looked(cluster, time.monotonic())
         if self._look_failed is not None:
@@ -92,13 +92,13 @@ class ExecutorReporter:
             self._log.info("executor_sees_again", sentence="the cluster can be seen again")
 
     def look_failed(self, sentence: str) -> None:
-        """It could not be seen well enough."""
+        """The look failed; logged when the reason is new."""
         if sentence != self._look_failed:
             self._look_failed = sentence
             self._log.warning("executor_look_failed", sentence=sentence)
 
     def answered(self, act: ClusterChange, results: tuple[RequestResult, ...]) -> None:
-        """A request was answered, or was not."""
+        """Log the results of a request, and each line that was not done."""
         what = _REQUEST[type(act)]
         odd = [one for one in results if one.kind not in _FINE]
         every, not_done = len(results), len(odd)
@@ -122,7 +122,7 @@ class ExecutorReporter:
         self._log.info("plan_ended", proposal=finish.proposal_id, state=finish.state.value, sentence=finish.sentence)
 
     def progress(self, view: JournalState) -> None:
-        """How far the open plans are, now and then."""
+        """Log the progress of the open plans, at most every `_PROGRESS_S`."""
         now = time.monotonic()
         if now - self._progress_at < _PROGRESS_S:
             return
@@ -133,34 +133,34 @@ class ExecutorReporter:
                 self._log.info("plan_progress", **numbers, sentence=_sentence(numbers))
 
     def journal_unavailable(self, error: Exception) -> None:
-        """Nothing may be done until it is back."""
+        """The journal does not answer; logged when the reason is new."""
         if str(error) != self._journal_gone:
             self._journal_gone = str(error)
             self._log.warning("executor_journal_unavailable", sentence=str(error))
 
     def journal_answers(self) -> None:
-        """It is back, or was never gone."""
+        """The journal answers; logged when it did not before."""
         if self._journal_gone is not None:
             self._journal_gone = None
             self._log.info("executor_journal_is_back", sentence="the journal answers again")
 
     def left_aside(self, error: Exception) -> None:
-        """What was posted could not be written down, so it is not done."""
+        """The journal cannot hold a posted plan or command, so it is left out."""
         self._left_aside = str(error)
         self._log.warning("executor_left_aside", sentence=str(error))
 
     def defect(self, error: Exception) -> None:
-        """Something unexpected was raised."""
+        """Log an unexpected error with its traceback."""
         self._log.error("executor_defect", sentence=str(error), exc_info=error)
 
     def ended(self, error: Exception) -> None:
-        """Nothing more is carried out."""
+        """The executor has ended with this error."""
         self._log.error("executor_ended", sentence=str(error))
 
     def status(
         self, view: JournalState, may: BatchPermission | None, failure: str | None, held_by: Mapping[str, str]
     ) -> ExecutorStatus:
-        """All of it at once; ``held_by`` is what the machine found: plan -> what keeps it from going on."""
+        """Status of the executor; ``held_by`` is the machine's: plan -> reason why it does not go on."""
         plans = self._plans(view)
         open_ = [one.plan for one in plans if not one.plan.ended]
         may_not = _may_not(open_, may)
@@ -237,7 +237,7 @@ def _sized(size_bytes: float | None) -> str:
 
 
 SWEEP_S = 60.0
-"""How often to read the journal although nothing is open."""
+"""Interval of reading the journal while no plan is open."""
 
 
 class ReassignmentExecutor:
@@ -281,12 +281,12 @@ class ReassignmentExecutor:
         """Carry this plan out, after those that were accepted before. One that was accepted once is left aside."""
         self._post(PlanAccepted(plan))
 
-    def word(self, word: PlanCommand, proposal_id: str, who: str = "") -> None:
-        """An operator's command about a plan."""
-        self.send(CommandReceived(word, proposal_id, who))
+    def command(self, command: PlanCommand, proposal_id: str, who: str = "") -> None:
+        """Post an operator's command about a plan, without an id."""
+        self.send(CommandReceived(command, proposal_id, who))
 
     def send(self, command: CommandReceived) -> None:
-        """Post an operator's command about a plan."""
+        """Post an operator's command about a plan, with its id."""
         self._post(command)
 
     def status(self) -> ExecutorStatus:

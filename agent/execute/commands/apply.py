@@ -70,7 +70,7 @@ class PendingCommand(Protocol):
 
     @property
     def id(self) -> str:
-        """Unique."""
+        """Unique id of the command, by its sender."""
 
     @property
     def value(self) -> Mapping[str, Any]:
@@ -78,11 +78,11 @@ class PendingCommand(Protocol):
 
     @property
     def after(self) -> JournalWrite:
-        """To be written together with the answer."""
+        """Journal write that goes into the transaction of the answer: the position after this command."""
 
     @property
     def came(self) -> CommandOrigin:
-        """How it came."""
+        """How and when the command reached this agent."""
 
 
 class CommandEffects(NamedTuple):

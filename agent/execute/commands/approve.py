@@ -30,7 +30,7 @@ _GOING_ON = (PlanState.OPEN, PlanState.ELECTING)
 
 
 def approve(command: OperatorCommand, context: CommandContext) -> CommandDecision:
-    """What an approval comes to."""
+    """Decision on an approval: the approval to write, or the refusal."""
     name = command.proposal_id or ""
     newest = latest(context.plans, name)
     if newest is not None and not newest.ended:

@@ -65,11 +65,11 @@ from agent.values.reassignment import (
 )
 
 TAKEN_BACK = (PlanState.DONE, PlanState.CANCELLED, PlanState.FAILED)
-"""Ended with partitions that may have moved."""
+"""States of ended plans with partitions that may have moved."""
 
 
 def cancel(command: OperatorCommand, context: CommandContext) -> CommandDecision:
-    """Nothing more of it; what moves is taken back."""
+    """Cancel a plan: no new batch, and running reassignments are cancelled. Without a plan, void the approval."""
     plan = context.meant(command.proposal_id)
     return (
         _cancel_approval(command, context, plan)
@@ -134,7 +134,7 @@ def _veto(
 
 
 def rollback(command: OperatorCommand, context: CommandContext) -> CommandDecision:
-    """Bring back what was there before it."""
+    """Roll a plan back: its partitions get their former replicas."""
     plan = context.plan(command.proposal_id)
     if plan is None:
         return not_begun(command.proposal_id, ", so there is nothing to take back", context)
@@ -216,7 +216,7 @@ def _done(batches: tuple[Batch, ...], *, back: bool) -> set[object]:
 
 
 def pause(command: OperatorCommand, context: CommandContext) -> CommandDecision:
-    """Begin nothing new."""
+    """Pause one plan, or all acting: no new batch or trigger begins."""
     if command.proposal_id is not None:
         return _pause_or_resume(command, PlanCommand.PAUSE, context)
     already = pause_in(context.view)
@@ -233,7 +233,7 @@ def pause(command: OperatorCommand, context: CommandContext) -> CommandDecision:
 
 
 def resume(command: OperatorCommand, context: CommandContext) -> CommandDecision:
-    """Go on after a pause."""
+    """End the pause of one plan, or of all acting."""
     if command.proposal_id is not None:
         return _pause_or_resume(command, PlanCommand.RESUME, context)
     was = pause_in(context.view)
