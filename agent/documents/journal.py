@@ -24,6 +24,7 @@ from agent.values.reassignment import (
     ThrottleDebt,
     attempt,
     of_plan,
+    proposal_of,
     taken_back_by,
 )
 from assignors.problem import TopicPartition
@@ -153,15 +154,35 @@ def history_rows(view: JournalState) -> list[HistoryRow]:
 
     An approval that is as the command left it is the row of that command.
     """
-    rows: list[HistoryRow] = []
+    return [row for _, row in _history(view)]
+
+
+def history_of_plan(view: JournalState, name: str) -> list[HistoryRow]:
+    """The rows of that plan alone, the latest last."""
+    return [row for plan, row in _history(view) if plan == name]
+
+
+def history_of_proposal(view: JournalState, proposal_id: str) -> list[HistoryRow]:
+    """The rows of every attempt at a proposal, and of the plans that roll one back, the latest last."""
+    return [row for plan, row in _history(view) if plan is not None and proposal_of(plan) == proposal_id]
+
+
+def _history(view: JournalState) -> list[tuple[str | None, HistoryRow]]:
+    """Each row with the plan, or the proposal, that it is about."""
     answers = history(view)
-    rows += [
+    rows = [
         _row(approval.at_ms, "approval", approval.plan, approval.by, _approval_end(approval))
         for approval in approvals(view)
         if not any(_left(approval, command, answer) for command, answer in answers)
     ]
     rows += [
-        _row(answer.at_ms, command.verb.value, _about(command, answer), command.who, _command_end(command, answer))
+        _row(
+            answer.at_ms,
+            command.verb.value,
+            answer.plan or command.proposal_id,
+            command.who,
+            _command_end(command, answer),
+        )
         for command, answer in answers
     ]
     at = {entry.key.removeprefix("plan/"): entry.at_ms for entry in under(view, "plan")}
@@ -174,9 +195,9 @@ def history_rows(view: JournalState) -> list[HistoryRow]:
         if one.judgement is not None:
             state = one.judgement.verdict.value
         sentence = one.judgement.sentence if one.judgement is not None else one.sentence
-        about = f"{one.proposal_id} of group {one.group_id}"
-        rows.append(_row(one.intended_ms, "trigger", about, None, RowEnd(state, sentence)))
-    return sorted(rows, key=lambda row: (row["at_ms"], row["what"]))
+        plan, row = _row(one.intended_ms, "trigger", one.proposal_id, None, RowEnd(state, sentence))
+        rows.append((plan, {**row, "about": f"{plan} of group {one.group_id}"}))
+    return sorted(rows, key=lambda of: (of[1]["at_ms"], of[1]["what"]))
 
 
 def _left(approval: ProposalApproval, command: OperatorCommand, answer: LeaderAnswer) -> bool:
@@ -186,11 +207,11 @@ def _left(approval: ProposalApproval, command: OperatorCommand, answer: LeaderAn
     return agreed and same and approval.state is not ApprovalState.VOID
 
 
-def _row(at_ms: int, what: str, about: str | None, who: str | None, end: RowEnd) -> HistoryRow:
-    return {
+def _row(at_ms: int, what: str, plan: str | None, who: str | None, end: RowEnd) -> tuple[str | None, HistoryRow]:
+    return plan, {
         "at_ms": at_ms,
         "what": what,
-        "about": about,
+        "about": plan,
         "who": who,
         "state": end.state,
         "sentence": end.sentence,
@@ -218,10 +239,6 @@ def _command_end(command: OperatorCommand, answer: LeaderAnswer) -> RowEnd:
 
 def _plan_end(plan: ReassignmentPlan) -> RowEnd:
     return RowEnd(plan.state.value, plan.sentence, plan.reason)
-
-
-def _about(command: OperatorCommand, answer: LeaderAnswer) -> str | None:
-    return answer.plan or command.proposal_id
 
 
 class JournalRecords(NamedTuple):

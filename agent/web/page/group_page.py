@@ -16,6 +16,7 @@ from agent.money.traffic import bytes_between, usd_between
 from agent.plan.gain_thresholds import group_comparison
 from agent.plan.new_partitions import unknown_group
 from agent.plan.plugin_gain import plugin_question
+from agent.values.finding import SubjectId
 from agent.values.memo import Memo
 from agent.values.observation import ObservationPart
 from agent.values.plan import Plan
@@ -118,8 +119,8 @@ def _verdict(proposal: Proposal, verdict: Verdict | None) -> VerdictShown:
 def _why_not(look: StageEvaluation, name: str) -> str | None:
     """Why nothing is planned for the group; None where something is, or where there is no reason to plan."""
     plan = look.plan or Plan()
-    findings = {one.id for one in look.detection.findings if (one.subject.kind, one.subject.name) == ("group", name)}
-    found = (why.value for subject, why in plan.unplanned if subject in findings or subject == f"group/{name}")
+    keys = {SubjectId("group", name), *(one.id for one in look.detection.findings if one.group == name)}
+    found = (why.value for key, why in plan.unplanned if key in keys)
     return next(found, None)
 
 
