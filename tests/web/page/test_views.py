@@ -231,6 +231,16 @@ def test_where_the_plug_in_cannot_help_its_column_says_so_and_not_unknown() -> N
     assert f"The plug-in for brokers: {said}." in words(group)
 
 
+def test_a_reader_whose_id_has_a_comma_is_in_its_rack() -> None:
+    answers = an_observation().topic("t", (1, 2), (2, 3))
+    answers.kip848("g", consumer("pay, one", "c", "t-0"), consumer("two", "a", "t-1"))
+    client = page_client(watched(answers))
+    text = client.get("/groups/group?id=g&format=csv&table=assignments").text
+    rows = [(row["name"], row["now"], row["now_racks"]) for row in csv.DictReader(io.StringIO(text))]
+    assert rows == [("t-0", "pay, one", "c"), ("t-1", "two", "a")]
+    assert client.get("/groups/group?id=g&format=json&table=assignments").json()[0]["now"] == "pay, one"
+
+
 def test_a_streams_application_tells_warm_ups_from_standbys() -> None:
     shop = page("sick", "/groups/group?id=shop-app")
     now = shop.findall(".//div[@class='three']/div")[0]
