@@ -12,7 +12,6 @@ from agent.journal.entries import JournalState, under
 from agent.journal.leader import leader_in
 from agent.journal.plan_entries import MoveOwner
 from agent.journal.triggers import triggers
-from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
 from agent.values.observation import RawReassignment
 from agent.values.reassignment import (
     Batch,
@@ -125,13 +124,12 @@ def throttle_rows(view: JournalState) -> list[ThrottleRow]:
 
 def throttle_row(debt: ThrottleDebt) -> ThrottleRow:
     """A throttle that rackwise set and is going to remove: a rate, or the replicas that it is for."""
-    rate = int(debt.ours) if debt.key in (LEADER_RATE, FOLLOWER_RATE) and debt.ours.isdecimal() else None
     return {
         "resource_kind": debt.resource.kind,
         "resource": debt.resource.name,
         "key": debt.key,
-        "rate_bytes_per_s": rate,
-        "replicas": [one for one in debt.ours.split(",") if one] if rate is None else None,
+        "rate_bytes_per_s": debt.ours if isinstance(debt.ours, int) else None,
+        "replicas": None if isinstance(debt.ours, int) else list(debt.ours),
         "plan": debt.proposal_id,
     }
 
