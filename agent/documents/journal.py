@@ -178,10 +178,10 @@ def history_rows(view: JournalState) -> list[HistoryRow]:
 
 
 def _left(approval: ProposalApproval, command: OperatorCommand, answer: LeaderAnswer) -> bool:
-    """Whether the answer to a command has all that the approval says."""
-    agreed = answer.done and command.verb in (CommandVerb.APPROVE, CommandVerb.APPLY) and answer.plan == approval.plan
-    same = bool(approval.sentence) and answer.sentence.startswith(approval.sentence)
-    return agreed and same and approval.state is not ApprovalState.VOID
+    """Whether the approval is as this command left it."""
+    gives_approval = answer.done and command.verb in (CommandVerb.APPROVE, CommandVerb.APPLY)
+    same = (answer.plan, command.who, answer.at_ms) == (approval.plan, approval.by, approval.at_ms)
+    return gives_approval and same and approval.state is not ApprovalState.VOID
 
 
 def _row(at_ms: int, what: str, about: str | None, who: str | None, end: RowEnd) -> HistoryRow:
