@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from agent.journal import plan_entries
 from agent.journal.approvals import ApprovalState, ProposalApproval, approvals
 from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, history, pause_in
-from agent.journal.entries import JournalState, under
+from agent.journal.entries import JournalState
 from agent.journal.leader import leader_in
 from agent.journal.plan_entries import MoveOwner
 from agent.journal.triggers import triggers
@@ -162,10 +162,9 @@ def history_rows(view: JournalState) -> list[HistoryRow]:
         _row(answer.at_ms, command.verb.value, _about(command, answer), command.who, _command_end(command, answer))
         for command, answer in answers
     ]
-    at = {entry.key.removeprefix("plan/"): entry.at_ms for entry in under(view, "plan")}
     rows += [
-        _row(at[plan.proposal_id], "plan", plan.proposal_id, plan.approved_by, _plan_end(plan))
-        for plan in plan_entries.plans(view)
+        _row(at_ms, "plan", plan.proposal_id, plan.approved_by, _plan_end(plan))
+        for plan, at_ms in plan_entries.dated_plans(view)
     ]
     for one in triggers(view):
         state = one.effect.value if one.effect is not None else "asked"

@@ -21,7 +21,7 @@ from agent.values.snapshot import (
     StreamsProcess,
     TaskRole,
 )
-from agent.web.page.environment import short_client, short_name
+from agent.web.page.environment import short_client, short_name, short_process
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
 MOST_TILES = 360
@@ -297,4 +297,4 @@ def _reader_name(reader: Member | StreamsProcess) -> str:
     if isinstance(reader, Member):
         return short_client(reader.client_id or reader.id, 40)
     client = next(iter(reader.client_ids), reader.id)
-    return f"{short_client(client, 34).partition(', thread')[0]} · {counted(reader.capacity, 'thread')}"
+    return f"{short_process(client, 34)} · {counted(reader.capacity, 'thread')}"
