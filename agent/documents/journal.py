@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from agent.journal import plan_entries
 from agent.journal.approvals import ApprovalState, ProposalApproval, approvals
 from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, history, pause_in
-from agent.journal.entries import JournalState, under
+from agent.journal.entries import JournalState
 from agent.journal.leader import leader_in
 from agent.journal.plan_entries import MoveOwner
 from agent.journal.triggers import triggers
-from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
 from agent.values.observation import RawReassignment
 from agent.values.reassignment import (
     Batch,
@@ -126,13 +125,12 @@ def throttle_rows(view: JournalState) -> list[ThrottleRow]:
 
 def throttle_row(debt: ThrottleDebt) -> ThrottleRow:
     """A throttle that rackwise set and is going to remove: a rate, or the replicas that it is for."""
-    rate = int(debt.ours) if debt.key in (LEADER_RATE, FOLLOWER_RATE) and debt.ours.isdecimal() else None
     return {
         "resource_kind": debt.resource.kind,
         "resource": debt.resource.name,
         "key": debt.key,
-        "rate_bytes_per_s": rate,
-        "replicas": [one for one in debt.ours.split(",") if one] if rate is None else None,
+        "rate_bytes_per_s": debt.ours if isinstance(debt.ours, int) else None,
+        "replicas": None if isinstance(debt.ours, int) else list(debt.ours),
         "plan": debt.proposal_id,
     }
 
@@ -185,10 +183,9 @@ def _history(view: JournalState) -> list[tuple[str | None, HistoryRow]]:
         )
         for command, answer in answers
     ]
-    at = {entry.key.removeprefix("plan/"): entry.at_ms for entry in under(view, "plan")}
     rows += [
-        _row(at[plan.proposal_id], "plan", plan.proposal_id, plan.approved_by, _plan_end(plan))
-        for plan in plan_entries.plans(view)
+        _row(at_ms, "plan", plan.proposal_id, plan.approved_by, _plan_end(plan))
+        for plan, at_ms in plan_entries.dated_plans(view)
     ]
     for one in triggers(view):
         state = one.effect.value if one.effect is not None else "asked"
@@ -201,10 +198,10 @@ def _history(view: JournalState) -> list[tuple[str | None, HistoryRow]]:
 
 
 def _left(approval: ProposalApproval, command: OperatorCommand, answer: LeaderAnswer) -> bool:
-    """Whether the answer to a command has all that the approval says."""
-    agreed = answer.done and command.verb in (CommandVerb.APPROVE, CommandVerb.APPLY) and answer.plan == approval.plan
-    same = bool(approval.sentence) and answer.sentence.startswith(approval.sentence)
-    return agreed and same and approval.state is not ApprovalState.VOID
+    """Whether the approval is as this command left it."""
+    gives_approval = answer.done and command.verb in (CommandVerb.APPROVE, CommandVerb.APPLY)
+    same = (answer.plan, command.who, answer.at_ms) == (approval.plan, approval.by, approval.at_ms)
+    return gives_approval and same and approval.state is not ApprovalState.VOID
 
 
 def _row(at_ms: int, what: str, plan: str | None, who: str | None, end: RowEnd) -> tuple[str | None, HistoryRow]:

@@ -176,11 +176,19 @@ class AdvicePlan:
     setting: str
     now: str | None
     wanted: str
-    line: str
+    lines: tuple[str, ...]
+    """Settings or commands, one each; a name in them may have a line feed."""
     why: str
     who: tuple[str, ...]
-    """Affected clients or brokers."""
+    """Affected clients, brokers or topics."""
+    who_kind: str = "client"
+    """Kind of each of these: ``client``, ``broker`` or ``topic``."""
     findings: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """The settings or commands as one text."""
+        return "\n".join(self.lines)
 
 
 UnplannedKey = str | SubjectId | TopicPartition

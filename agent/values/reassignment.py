@@ -217,17 +217,27 @@ class ThrottleDebt(NamedTuple):
 
     resource: ThrottleResource
     key: str
-    ours: str
-    """A rate, or the entries added to a list."""
+    ours: int | tuple[str, ...]
+    """A rate in bytes per second, or the entries added to a list."""
     before: str | None
     """The resource's own value before ours; None when it had none."""
     proposal_id: str
     number: int
     """Number of its batch."""
-    formerly: str | None = None
+    formerly: int | None = None
     """An earlier rate of ours that may still be set."""
     topic_id: str | None = None
     tries: int = 0
+
+    @property
+    def value(self) -> str:
+        """The rate or the entries as a value of Kafka's config."""
+        return str(self.ours) if isinstance(self.ours, int) else ",".join(self.ours)
+
+    @property
+    def rates(self) -> tuple[str, ...]:
+        """The rate, and an earlier one, as values of Kafka's config."""
+        return (self.value,) if self.formerly is None else (self.value, str(self.formerly))
 
 
 class ClearedThrottle(NamedTuple):

@@ -80,7 +80,7 @@ def answered(code: int, message: str | None) -> ChangeResult:
     if name is None:
         return DONE
     failure = from_error_name(name, message)
-    undecided = name in _UNDECIDED or is_unknown_error(name)
+    undecided = name in _UNDECIDED or is_unknown_error(code)
     return ChangeResult(Fate.UNKNOWN if undecided else Fate.REFUSED, name, failure.detail)
 
 

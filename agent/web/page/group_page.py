@@ -23,7 +23,7 @@ from agent.values.plan import Plan
 from agent.values.proposal import Allow, Hold, Proposal, Verdict
 from agent.values.snapshot import ReaderGroup
 from agent.web.page.environment import proposal_link, rack_link, rendered, short_name, utc_words
-from agent.web.page.group_tiles import COLUMNS, ColumnShown, GroupTiles
+from agent.web.page.group_tiles import COLUMNS, AssignmentRow, ColumnShown, GroupTiles
 from agent.web.page.groups import heat_cell, shared_ledger
 from agent.web.page.page_documents import shared_costs
 from agent.web.page.page_request import PageRequest, PageView
@@ -214,10 +214,13 @@ def _topics_table(rows: Sequence[Any]) -> TableSource:
 
 
 def _assignments_table(tiles: GroupTiles, keys: Sequence[str]) -> TableSource:
+    rows = tiles.rows()
+    readers = {(row.name, row.role): row.readers for row in rows}
+
     def reader(name: str) -> TableColumn:
         def racks(row: TableRow) -> str | None:
-            found = [tiles.rack_of(one) or "unknown rack" for one in (row[name] or "").split(", ") if one]
-            return ", ".join(found) or None
+            of = readers[row["name"], row["role"]][name]
+            return ", ".join(tiles.rack_of(one) or "unknown rack" for one in of) or None
 
         def cell(row: TableRow) -> TableCell:
             if row[name] is None:
@@ -230,7 +233,7 @@ def _assignments_table(tiles: GroupTiles, keys: Sequence[str]) -> TableSource:
         key="assignments",
         title="Partitions or tasks under each assignor",
         unit="row",
-        rows=tiles.rows(),
+        rows=[_assignment(row) for row in rows],
         columns=(
             _text("name", "Partition or task", "name"),
             _text("role", "Role"),
@@ -241,6 +244,11 @@ def _assignments_table(tiles: GroupTiles, keys: Sequence[str]) -> TableSource:
         empty="No assignment is shown.",
         page_rows=20,
     )
+
+
+def _assignment(row: AssignmentRow) -> dict[str, str | None]:
+    readers = {column: ", ".join(of) or None for column, of in row.readers.items()}
+    return {"name": row.name, "role": row.role, "leader_rack": row.leader_rack, **readers}
 
 
 def _rule_cell(row: TableRow) -> TableCell:

@@ -11,7 +11,7 @@ from agent.documents.journal import JournalRecords
 from agent.documents.views import findings, groups, plugin_gains, racks
 from agent.documents.views_money import money
 from agent.explain.doctor_coverage import DoctorContext
-from agent.explain.doctor_fixes import ASSIGNORS, fixes_of
+from agent.explain.doctor_fixes import ASSIGNORS, setting_fixes
 from agent.journal import plan_entries
 from agent.journal.commands import LeaderAnswer, answer_to
 from agent.journal.entries import JournalState
@@ -128,8 +128,8 @@ class FindingRemedies:
             shared = self._by_subject.get((finding.subject.kind, finding.subject.name), set()) | self._of_cluster
             answering |= {at for at in shared if self._advice[at].findings}
         advice = [self._advice[at] for at in sorted(answering)]
-        fixes = fixes_of([finding], tuple(ProposalReason), advice, self._context)
-        lines = dict.fromkeys(line for fix in fixes for line in fix.lines if not line.startswith("rackwise plan"))
+        fixes = setting_fixes([finding], tuple(ProposalReason), advice, self._context)
+        lines = dict.fromkeys(line for fix in fixes for line in fix.lines)
         why = self._unplanned.get(finding.id) or self._unplanned.get(finding.subject)
         why_not = "" if why in {None, Unplanned.NO_LEVER} else why.value
         return FindingRemedy(

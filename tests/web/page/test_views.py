@@ -17,12 +17,14 @@ from agent.values.plan import Plan, Unplanned
 from agent.web.page.environment import environment
 from agent.web.page.findings import _sentence
 from agent.web.page.group_page import _why_not
+from agent.web.page.group_tiles import _reader_name
 from agent.web.page.page_documents import FindingRemedies
 from agent.web.page.routes import VIEWS
 from assignors.problem import TopicPartition
 from config.foreign_text import is_unsafe
 from tests.builders import an_observation, consumer, instance, reader, with_group
 from tests.foreign_texts import POISONS
+from tests.snapshots import process
 from tests.web.page.answers import page_client, read, words
 from tests.web.page.worlds import WORLDS, many, watched
 
@@ -232,6 +234,30 @@ def test_where_the_plug_in_cannot_help_its_column_says_so_and_not_unknown() -> N
     said = "cannot help: no follower fetching (replica.selector.class)"
     assert words(column) == f"With the plug-in on the brokers {said}"
     assert f"The plug-in for brokers: {said}." in words(group)
+
+
+def test_a_reader_whose_id_has_a_comma_is_in_its_rack() -> None:
+    answers = an_observation().topic("t", (1, 2), (2, 3))
+    answers.kip848("g", consumer("pay, one", "c", "t-0"), consumer("two", "a", "t-1"))
+    client = page_client(watched(answers))
+    text = client.get("/groups/group?id=g&format=csv&table=assignments").text
+    rows = [(row["name"], row["now"], row["now_racks"]) for row in csv.DictReader(io.StringIO(text))]
+    assert rows == [("t-0", "pay, one", "c"), ("t-1", "two", "a")]
+    assert client.get("/groups/group?id=g&format=json&table=assignments").json()[0]["now"] == "pay, one"
+
+
+@pytest.mark.parametrize(
+    ("client", "shown"),
+    [
+        pytest.param("pay, thread pool", "pay, thread pool · 2 threads", id="of its own"),
+        pytest.param(
+            "shop-app-12345678-1234-1234-1234-123456789abc-StreamThread-1-consumer", "12345678… · 2 threads",
+            id="of Kafka",
+        ),
+    ],
+)  # fmt: skip
+def test_a_process_is_shown_without_its_thread_and_with_all_of_its_own_name(client: str, shown: str) -> None:
+    assert _reader_name(process("p", "a", capacity=2)._replace(client_ids=(client,))) == shown
 
 
 def test_a_streams_application_tells_warm_ups_from_standbys() -> None:
