@@ -40,11 +40,11 @@ _FLOW = (
 _ROUNDING = 1e-9
 CATCH_UP = "catch-up"
 _PARTITION = ("cluster", "hour_ms", "topic", "partition")
-PLACEMENT_SUMS = MergeableAggregate((*_PARTITION, "was", "now"), {"records": F.sum, "gap_records": F.sum})
+PLACEMENT_SUMS = MergeableAggregate((*_PARTITION, "was", "now"), {"records": F.try_sum, "gap_records": F.try_sum})
 """By placements: they hardly ever change, so halves are computed once for all looks at which they stayed."""
 COPY_SUMS = MergeableAggregate(
     ("cluster", "hour_ms", "path", "topic", "source_rack", "target_rack"),
-    {"bytes": F.sum, "gap_bytes": F.sum, "untold": F.sum},
+    {"bytes": F.try_sum, "gap_bytes": F.try_sum, "untold": F.sum},
 )
 """``untold``: copies whose log dir was not described."""
 

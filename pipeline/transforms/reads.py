@@ -29,7 +29,7 @@ _READ = ("cluster", "hour_ms", "group", "role", "reader", "topic", "partition")
 _ADDED = ("ms", "records", "appended", "gap_ms", "gap_records", "by_commits")
 READ_SUMS = MergeableAggregate(
     (*_READ, "was", "now"),
-    dict.fromkeys(_ADDED, F.sum) | {"committed": F.max},
+    dict.fromkeys(_ADDED, F.try_sum) | {"committed": F.max},
 )
 """Of it in gaps ``gap_ms`` and ``gap_records``, and by commits ``by_commits``. By routes: they hardly ever change, so
 halves are computed once for all looks at which they stayed."""
@@ -204,7 +204,7 @@ def read_traffic(routes: DataFrame) -> DataFrame:
     in_gaps = F.col("bytes") * share_of("gap_records", "records")
     both = (all_or_null(F.col("bytes") - in_gaps).alias("bytes"), all_or_null(in_gaps).alias("gap_bytes"))
     by_reader = routes.groupBy(*key, "role", "reader").agg(
-        *(F.sum(name).alias(name) for name in _ADDED), F.max("committed").alias("committed"), *both
+        *(F.try_sum(name).alias(name) for name in _ADDED), F.max("committed").alias("committed"), *both
     )
     added = by_reader.groupBy(*key).agg(
         (F.max(F.col("ms") - F.col("gap_ms")) / 1000.0).alias("seconds"),
@@ -215,8 +215,8 @@ def read_traffic(routes: DataFrame) -> DataFrame:
     )
     return (
         added.withColumn("catching_up", F.col("committed") & (F.col("records") > F.col("appended") * CATCHING_UP))
-        .withColumn("records", (F.col("records") - F.col("gap_records")).cast("long"))
-        .withColumns({"gap_records": F.col("gap_records").cast("long"), "bytes_per_s": per_second("bytes")})
+        .withColumn("records", (F.col("records") - F.col("gap_records")).try_cast("long"))
+        .withColumns({"gap_records": F.col("gap_records").try_cast("long"), "bytes_per_s": per_second("bytes")})
         .withColumn("basis", F.when(F.col("committed"), "committed").otherwise("tail"))
         .withColumn("day", day_of(F.col("hour_ms")))
         .select(*READ_TRAFFIC.schema.names)
@@ -227,7 +227,7 @@ def read_traffic(routes: DataFrame) -> DataFrame:
 
 _LAG_KEY = ("cluster", "hour_ms", "group", "topic")
 LAG_SUMS = MergeableAggregate(
-    _LAG_KEY, {"looks": F.sum, "unknown_looks": F.sum, "least": F.min, "total": F.sum, "most": F.max, "last": F.max}
+    _LAG_KEY, {"looks": F.sum, "unknown_looks": F.sum, "least": F.min, "total": F.try_sum, "most": F.max, "last": F.max}
 )
 
 
@@ -239,7 +239,7 @@ def lag_sums(readings: DataFrame, before: DataFrame | None = None) -> DataFrame:
     at_look = (
         readings.where(F.col("role") == "active")
         .groupBy("cluster", "hour_ms", "group", "topic", "look", "taken_ms")
-        .agg(F.when(F.count("lag") == F.count(F.lit(1)), F.sum("lag")).alias("lag"))
+        .agg(F.when(F.count("lag") == F.count(F.lit(1)), F.try_sum("lag")).alias("lag"))
     )
     known = F.col("lag").isNotNull()
     return LAG_SUMS.aggregate(
