@@ -94,6 +94,13 @@ class StoredFiles:
         written_ns: int | None = self._info(path).mtime_ns
         return (time.time_ns() if written_ns is None else written_ns) // 1_000_000
 
+    def newest_ms(self, folder: str) -> int:
+        """When the newest of the files in the folder and below was written, epoch milliseconds; 0 without any."""
+        system, at = self._at(folder)
+        below = arrow.FileSelector(at, allow_not_found=True, recursive=True)
+        found = _done(folder, system.get_file_info, below)
+        return max((one.mtime_ns or 0 for one in found if one.type is arrow.FileType.File), default=0) // 1_000_000
+
     def move(self, source: str, target: str) -> bool:
         """Rename a folder; False when the target was there."""
         if self.exists(target):
