@@ -34,6 +34,7 @@ _TRIES = 6
 """How often a request to S3 is sent at most, at growing distances: a quarter of a minute in all."""
 _TURNS, _PAUSE_S = 3, 1.0
 """How often what failed in a store all the same is done once more."""
+DAY_MS = 86_400_000
 
 
 def located(path: str) -> str:

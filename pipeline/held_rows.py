@@ -12,14 +12,14 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
-from pipeline.files import located
+from pipeline.files import DAY_MS, located
 
 if TYPE_CHECKING:
     from pipeline.files import StoredFiles
 
 SETTING = "spark.checkpoint.dir"
 _BELOW_TABLES = "_held"
-_LEFT_MS = 2 * 86_400_000
+_LEFT_MS = 2 * DAY_MS
 """A folder in which nothing was written for this time is of a process that was killed."""
 
 

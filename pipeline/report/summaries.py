@@ -26,7 +26,7 @@ from pipeline.report.facts import (
 
 CONSUME, MOVE = "consume", "move"
 OTHER_READS = "consume, all other groups"
-HOUR_MS, HOUR_S = 3_600_000, 3_600.0
+HOUR_S = 3_600.0
 _THIN = 0.9
 _QUANTITIES = {
     "moves": ("predicted_moves", "measured_moves"),

@@ -227,7 +227,9 @@ def _uncut(name: str) -> Column:
     median = F.get(grown, (F.size(grown) - rated + F.floor(rated / 2)).cast("int"))["ratio"]
     together = F.col("grown_bytes") / F.nullif(F.col("grown_records"), F.lit(0))
     uncut = F.filter(grown, lambda one: one["ratio"] >= median * _CUT_SHARE)
-    of_uncut = F.aggregate(uncut, F.lit(0).cast("long"), lambda total, one: F.try_add(total, one[name.removeprefix("grown_")]))
+    of_uncut = F.aggregate(
+        uncut, F.lit(0).cast("long"), lambda total, one: F.try_add(total, one[name.removeprefix("grown_")])
+    )
     return (
         F.when(rated == 0, F.lit(0).cast("long"))
         .when(together >= median * _WHOLE_SHARE, F.col(name))

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from agent.values.kafka import STABLE
 from pipeline.exact_sums import exact_sum
 from pipeline.schemas.gold import RESTORE_RATES, WARMUPS
-from pipeline.transforms.spans import LONGEST_MS, day_of, hour_of
+from pipeline.transforms.spans import HOUR_MS, LONGEST_MS, day_of, hour_of
 
 _COPY = ("cluster", "group", "process", "task")
 
@@ -112,7 +112,7 @@ def _outcome(after: Column) -> Column:
 
 # --- restore rates --------------------------------------------------------------------------------------------------
 
-LEARNED_MS = 14 * 24 * 3_600_000
+LEARNED_MS = 14 * 24 * HOUR_MS
 """Restores of this time, up to a cluster's last, give its rates."""
 SHORTEST_S = 1.0
 """A restore that advanced for less time has no rate."""

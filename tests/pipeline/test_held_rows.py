@@ -32,19 +32,20 @@ def left(tables: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("begun_days", "file_days", "folder_days", "stays"),
+    ("days", "stays"),
     [
-        pytest.param(3, 3, 0, False, id="killed, in a store that has no time of a folder"),
-        pytest.param(3, None, 0, False, id="killed before it held anything"),
-        pytest.param(3, 3, 3, False, id="killed"),
-        pytest.param(30, 0, 30, True, id="running for a month"),
-        pytest.param(1, None, 3, True, id="holds nothing yet"),
-        pytest.param(30, 1, 30, True, id="idle for a day"),
+        pytest.param((3, 3, 0), False, id="killed, in a store that has no time of a folder"),
+        pytest.param((3, None, 0), False, id="killed before it held anything"),
+        pytest.param((3, 3, 3), False, id="killed"),
+        pytest.param((30, 0, 30), True, id="running for a month"),
+        pytest.param((1, None, 3), True, id="holds nothing yet"),
+        pytest.param((30, 1, 30), True, id="idle for a day"),
     ],
 )
 def test_folders_of_killed_sessions_go_and_those_of_running_ones_stay(
-    spark: SparkSession, tmp_path: Path, begun_days: int, file_days: int | None, folder_days: int, stays: bool
+    spark: SparkSession, tmp_path: Path, days: tuple[int, int | None, int], stays: bool
 ) -> None:
+    begun_days, file_days, folder_days = days
     name = f"{NOW_MS - begun_days * DAY_MS}-0123456789abcdef"
     file_ms = None if file_days is None else NOW_MS - file_days * DAY_MS
     session(tmp_path, name, file_ms, NOW_MS - folder_days * DAY_MS)

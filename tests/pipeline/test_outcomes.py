@@ -136,7 +136,9 @@ def test_entries_and_proposals_of_something_else_are_unknown_and_end_nothing(spa
     assert windows(acts).where("proposal = 'p-asked'").isEmpty()
     odd = {"id": "odd", "state": "void", "at_ms": never}
     life = {"type": "rackwise.proposal.void.v1", "cluster": CLUSTER, "time_ms": at(60), "data": json.dumps(odd)}
-    (row,) = published(open_frame(spark, PROPOSALS, created("odd", 0, created_ms=-never, expires_ms=never), life)).collect()
+    (row,) = published(
+        open_frame(spark, PROPOSALS, created("odd", 0, created_ms=-never, expires_ms=never), life)
+    ).collect()
     assert (row["created_ms"], row["expires_ms"], row["void_ms"]) == (None, None, None)
 
 

@@ -17,11 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from agent.errors import BadInput
-from pipeline.jobs.report import FORMATS, texts_of, write_report
+from pipeline.jobs.report import texts_of, write_report
 from pipeline.report import balance, summaries, topic_sums
 from pipeline.report.avoidable import avoidable_cost
 from pipeline.report.collect import collect
 from pipeline.report.compose import compose
+from pipeline.report.document import FORMATS
 from pipeline.report.facts import ReportFacts
 from pipeline.report.html import to_html
 from pipeline.report.ledger_sums import ledger_sums

@@ -15,8 +15,8 @@ from pipeline.report.compose import about, compose, notes
 from pipeline.report.facts import LookCoverage, OpenFinding, ProposalText, ReportFacts, WeekCoverage
 from pipeline.report.first import first_line
 from pipeline.report.html import to_html
-from pipeline.report.summaries import HOUR_MS
 from pipeline.report.weeks import WEEK_MS, week_windows
+from pipeline.transforms.spans import HOUR_MS
 from tests.pipeline.report_facts import CROSSING, NAMED, UNKNOWN_PAIR, facts, proposal, topic_cost
 
 HOUR_S = 3_600.0

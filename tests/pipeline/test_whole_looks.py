@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -137,19 +138,24 @@ def batches_of(first: list[StandingEvent], changed: list[StandingEvent]) -> list
 DEEP = "[" * 980 + "]" * 980
 
 
+def one_run(**changed: object) -> str:
+    """The data of a kept event that keeps one event, but for what is changed."""
+    return json.dumps({"part": 0, "parts": 1, "runs": [{"n": 0, "of": 0, "events": 1, **changed}]})
+
+
 @pytest.mark.parametrize(
     "data",
     [
         pytest.param(DEEP, id="nested deeper than Python follows"),
         pytest.param('{"part":0,"parts":1,"runs":' + DEEP + "}", id="nested deep inside"),
-        pytest.param('{"part":0,"parts":1,"runs":[{"n":%d,"of":0,"events":1}]}' % 2**70, id="a number of 70 bits"),
-        pytest.param('{"part":0,"parts":1,"runs":[{"n":%d,"of":0,"events":1}]}' % 2**31, id="a number of 32 bits"),
-        pytest.param('{"part":0,"parts":1,"runs":[{"n":-1,"of":0,"events":1}]}', id="a number below zero"),
-        pytest.param('{"part":0,"parts":1,"runs":[{"n":0,"of":%d,"events":%d}]}' % (2**70, 2**70), id="a far event"),
-        pytest.param('{"part":0,"parts":1,"runs":[{"n":0,"of":0,"events":1e999}]}', id="infinitely many"),
-        pytest.param('{"part":0,"parts":1,"runs":[{"n":0,"of":0,"events":NaN}]}', id="not a number of events"),
-        pytest.param('{"part":0,"parts":1,"runs":[{"n":0,"of":0,"events":1,"deltas":[%d]}]}' % 2**70, id="a far delta"),
-        pytest.param('{"part":0,"parts":1,"runs":[{"n":0,"of":0,"events":1,"deltas":["\\ud800"]}]}', id="a text"),
+        pytest.param(one_run(n=2**70), id="a number of 70 bits"),
+        pytest.param(one_run(n=2**31), id="a number of 32 bits"),
+        pytest.param(one_run(n=-1), id="a number below zero"),
+        pytest.param(one_run(of=2**70, events=2**70), id="a far event"),
+        pytest.param(one_run(events=math.inf), id="infinitely many"),
+        pytest.param(one_run(events=math.nan), id="not a number of events"),
+        pytest.param(one_run(deltas=[2**70]), id="a far delta"),
+        pytest.param(one_run(deltas=["\ud800"]), id="a text"),
         pytest.param('{"\\ud800":"\\u0000"}', id="odd names"),
         pytest.param("9" * 5_000, id="5,000 digits"),
     ],
@@ -171,9 +177,13 @@ def test_no_kept_event_ends_the_task_that_reads_it(data: str) -> None:
         pytest.param({"data": "7"}, id="a number"),
         pytest.param({"kind": EventKind.FRAGMENT, "data": "[7]"}, id="a fragment that is a list"),
         pytest.param({"kind": EventKind.FRAGMENT, "data": "{}"}, id="a fragment without its fields"),
-        pytest.param({"kind": EventKind.FRAGMENT, "data": '{"part":null,"parts":1,"text":"x"}'}, id="a part that is none"),
+        pytest.param(
+            {"kind": EventKind.FRAGMENT, "data": '{"part":null,"parts":1,"text":"x"}'}, id="a part that is none"
+        ),
         pytest.param({"kind": EventKind.FRAGMENT, "data": '{"part":0,"parts":1e999,"text":"x"}'}, id="infinite parts"),
-        pytest.param({"kind": EventKind.FRAGMENT, "data": json.dumps({"part": 0, "parts": 1, "text": DEEP})}, id="deep"),
+        pytest.param(
+            {"kind": EventKind.FRAGMENT, "data": json.dumps({"part": 0, "parts": 1, "text": DEEP})}, id="deep"
+        ),
         pytest.param({"kind": "of a newer rackwise"}, id="another kind"),
     ],
 )
