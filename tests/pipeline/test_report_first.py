@@ -143,6 +143,24 @@ MINUS = "\N{MINUS SIGN}"
             id="racks are known in part",
         ),
         pytest.param(
+            facts(pairs=(CROSSING._replace(path="move"), CROSSING._replace(path="catch-up", undecided_bytes=2e9))),
+            "Nothing to do: only copies, which are paid once, cross racks, and there are no open proposals.",
+            id="what is copied once is not unavoidable",
+        ),
+        pytest.param(
+            facts(
+                pairs=(
+                    CROSSING._replace(path="catch-up", bytes=None, usd=None, sizeless=3, undecided_bytes=None),
+                    CROSSING._replace(path="move", bytes=7e9),
+                    CROSSING._replace(path="replicate", unavoidable_bytes=2e9),
+                ),
+                standing=(proposal("mend_rack_spread", "topic/pay", cross_bytes=2e9, avoidable_bytes=0.0),),
+            ),
+            "Nothing to save: what crosses racks beside copies that are paid once, 2.0 GB, is unavoidable; "
+            "1 open proposal about placement.",
+            id="what is copied once makes nothing unknown",
+        ),
+        pytest.param(
             facts(pairs=(CROSSING._replace(bytes=None, usd=None, sizeless=3),)),
             "Unknown: records cross racks, and the size of some of them is unknown.",
             id="records of unknown size cross racks",
