@@ -172,11 +172,19 @@ def read_sums(readings: DataFrame, spans: DataFrame, before: DataFrame | None = 
     """What readers took, as `READ_SUMS`, of `read_changes` rows by the hours (or windows) that ``spans`` names."""
     known = spanned(readings.where(F.col("read").isNotNull()), spans)
     return READ_SUMS.aggregate(
-        known.withColumn("records", part_of(F.col("read")))
-        .withColumn("appended", part_of(F.coalesce("appended", F.lit(0))))
-        .withColumns({"gap_ms": of_gap(F.col("ms")), "gap_records": of_gap(F.col("records"))})
-        .withColumn("committed", F.col("basis") == "committed")
-        .withColumn("by_commits", F.when(F.col("committed"), F.col("records")).otherwise(F.lit(0).cast("long"))),
+        known.withColumns(
+            {
+                "records": part_of(F.col("read")),
+                "appended": part_of(F.coalesce("appended", F.lit(0))),
+                "gap_ms": of_gap(F.col("ms")),
+                "committed": F.col("basis") == "committed",
+            }
+        ).withColumns(
+            {
+                "gap_records": of_gap(F.col("records")),
+                "by_commits": F.when(F.col("committed"), F.col("records")).otherwise(F.lit(0).cast("long")),
+            }
+        ),
         before,
     )
 
@@ -213,14 +221,16 @@ def read_traffic(routes: DataFrame) -> DataFrame:
         F.max("committed").alias("committed"),
         *(all_or_null(F.col(name)).alias(name) for name in ("bytes", "gap_bytes")),
     )
-    return (
-        added.withColumn("catching_up", F.col("committed") & (F.col("records") > F.col("appended") * CATCHING_UP))
-        .withColumn("records", (F.col("records") - F.col("gap_records")).try_cast("long"))
-        .withColumns({"gap_records": F.col("gap_records").try_cast("long"), "bytes_per_s": per_second("bytes")})
-        .withColumn("basis", F.when(F.col("committed"), "committed").otherwise("tail"))
-        .withColumn("day", day_of(F.col("hour_ms")))
-        .select(*READ_TRAFFIC.schema.names)
-    )
+    return added.withColumns(
+        {
+            "catching_up": F.col("committed") & (F.col("records") > F.col("appended") * CATCHING_UP),
+            "records": (F.col("records") - F.col("gap_records")).try_cast("long"),
+            "gap_records": F.col("gap_records").try_cast("long"),
+            "bytes_per_s": per_second("bytes"),
+            "basis": F.when(F.col("committed"), "committed").otherwise("tail"),
+            "day": day_of(F.col("hour_ms")),
+        }
+    ).select(*READ_TRAFFIC.schema.names)
 
 
 # --- lags -----------------------------------------------------------------------------------------------------------

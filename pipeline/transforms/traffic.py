@@ -107,17 +107,17 @@ def traffic_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None 
     """
     known = spanned(changes, spans).where(F.col("records").isNotNull())
     return TRAFFIC_SUMS.aggregate(
-        known.withColumn("records", part_of(F.col("records")))
-        .withColumns({"gap_ms": of_gap(F.col("ms")), "gap_records": of_gap(F.col("records"))})
-        .withColumns(
+        known.withColumns(
             {
+                "records": part_of(F.col("records")),
+                "gap_ms": of_gap(F.col("ms")),
                 "grown_bytes": F.col("grown.bytes"),
                 "grown_records": F.col("grown.records"),
                 "rated": F.col("grown.ratio").isNotNull().cast("long"),
                 "grown": F.when(F.col("grown").isNotNull(), F.array("grown")),
+                "learned": F.struct("taken_ms", F.col("learned_bytes_per_record").alias("bytes_per_record")),
             }
-        )
-        .withColumn("learned", F.struct("taken_ms", F.col("learned_bytes_per_record").alias("bytes_per_record"))),
+        ).withColumn("gap_records", of_gap(F.col("records"))),
         before,
     )
 

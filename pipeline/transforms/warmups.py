@@ -56,13 +56,15 @@ def _steps(episodes: DataFrame, groups: DataFrame) -> DataFrame:
     states = groups.select("cluster", "look", "group", "state")
     return (
         episodes.join(states, on=["cluster", "look", "group"], how="left")
-        .withColumn("before_ready", ~F.coalesce(ready, F.lit(False)))  # noqa: FBT003
-        .withColumn("step_ms", F.col("taken_ms") - F.lag("taken_ms").over(in_order))
-        .withColumn("closed", closed)
-        .withColumn(
-            "restored", F.when(closed.isNotNull(), F.greatest(closed + F.coalesce(appended, F.lit(0)), F.lit(0.0)))
+        .withColumns(
+            {
+                "before_ready": ~F.coalesce(ready, F.lit(False)),  # noqa: FBT003
+                "step_ms": F.col("taken_ms") - F.lag("taken_ms").over(in_order),
+                "closed": closed,
+                "restored": F.when(closed.isNotNull(), F.greatest(closed + F.coalesce(appended, F.lit(0)), F.lit(0.0))),
+                "advances": F.coalesce(closed > 0, F.lit(False)),  # noqa: FBT003
+            }
         )
-        .withColumn("advances", F.coalesce(closed > 0, F.lit(False)))  # noqa: FBT003
         .withColumn("others", F.sum(F.col("advances").cast("int")).over(beside) - F.col("advances").cast("int"))
     )
 
@@ -92,8 +94,12 @@ def _summed(steps: DataFrame) -> DataFrame:
     )
     waited = F.when(F.col("outcome") == "promoted", (F.col("after.seen_after") - F.col("ready_ms")) / 1000.0)
     return (
-        added.withColumn("outcome", _outcome(F.col("after")))
-        .withColumn("seconds", (F.coalesce("ready_ms", "last_ms") - F.col("began_ms")) / 1000.0)
+        added.withColumns(
+            {
+                "outcome": _outcome(F.col("after")),
+                "seconds": (F.coalesce("ready_ms", "last_ms") - F.col("began_ms")) / 1000.0,
+            }
+        )
         .withColumns({"waited_s": waited, "hour_ms": hour_of(F.col("began_ms")), "day": day_of(F.col("began_ms"))})
         .select(*WARMUPS.schema.names)
     )
