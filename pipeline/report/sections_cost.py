@@ -203,10 +203,10 @@ def _split(row: RackPairBytes) -> dict[str, float]:
 
 
 def _avoidable(row: RackPairBytes) -> float | None:
-    if row.zone != _CROSS:
-        return 0.0 if row.zone == _SAME else None
-    if _is_paid_once(row):
+    if row.zone == _SAME or row.path not in LASTING_PATHS:
         return 0.0
+    if row.zone != _CROSS:
+        return None
     undecided = _undecided(row)
     if row.bytes is None or 0.0 < row.bytes <= undecided:
         return None
