@@ -34,6 +34,7 @@ _TRIES = 6
 """How often a request to S3 is sent at most, at growing distances: a quarter of a minute in all."""
 _TURNS, _PAUSE_S = 3, 1.0
 """How often what failed in a store all the same is done once more."""
+DAY_MS = 86_400_000
 
 
 def located(path: str) -> str:
@@ -93,6 +94,13 @@ class StoredFiles:
         """When a file or folder was last written, epoch milliseconds; now when it is not there any more."""
         written_ns: int | None = self._info(path).mtime_ns
         return (time.time_ns() if written_ns is None else written_ns) // 1_000_000
+
+    def newest_ms(self, folder: str) -> int:
+        """When the newest of the files in the folder and below was written, epoch milliseconds; 0 without any."""
+        system, at = self._at(folder)
+        below = arrow.FileSelector(at, allow_not_found=True, recursive=True)
+        found = _done(folder, system.get_file_info, below)
+        return max((one.mtime_ns or 0 for one in found if one.type is arrow.FileType.File), default=0) // 1_000_000
 
     def move(self, source: str, target: str) -> bool:
         """Rename a folder; False when the target was there."""

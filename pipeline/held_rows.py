@@ -12,15 +12,15 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
-from pipeline.files import located
+from pipeline.files import DAY_MS, located
 
 if TYPE_CHECKING:
     from pipeline.files import StoredFiles
 
 SETTING = "spark.checkpoint.dir"
 _BELOW_TABLES = "_held"
-_LEFT_MS = 2 * 86_400_000
-"""After this time a folder is of a process that was killed."""
+_LEFT_MS = 2 * DAY_MS
+"""A folder in which nothing was written for this time is of a process that was killed."""
 
 
 def temporary_folder() -> str:
@@ -31,15 +31,26 @@ def temporary_folder() -> str:
 
 
 def shared_folder(tables: str) -> str:
-    """The name of a folder below the root of the tables, for one session."""
-    return located(f"{tables.rstrip('/')}/{_BELOW_TABLES}/{uuid.uuid4().hex}")
+    """The name of a folder below the root of the tables, for one session; it begins with the time."""
+    return located(f"{tables.rstrip('/')}/{_BELOW_TABLES}/{_now_ms()}-{uuid.uuid4().hex}")
 
 
 def clear(files: StoredFiles, tables: str, own: str) -> None:
     """Delete the session's own folder, and those that killed processes left."""
     files.delete(own)
     root = f"{tables.rstrip('/')}/{_BELOW_TABLES}"
-    old_ms = time.time_ns() // 1_000_000 - _LEFT_MS
+    old_ms = _now_ms() - _LEFT_MS
     for name in files.names(root):
-        if files.modified_ms(f"{root}/{name}") < old_ms:
+        # Object stores know no time of a folder, and that of a folder on a disk is not that of what lies deep in it.
+        if max(_begun_ms(name), files.newest_ms(f"{root}/{name}")) < old_ms:
             files.delete(f"{root}/{name}")
+
+
+def _begun_ms(name: str) -> int:
+    """When the folder's session began; 0 for a name without a time."""
+    begun = name.partition("-")[0]
+    return int(begun) if begun.isdecimal() else 0
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F
 from pyspark.sql import types as t
 
-from pipeline.files import located
+from pipeline.files import DAY_MS, located
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -38,7 +38,6 @@ _MORE = "_columns-"
 """Prefix of files that list added columns, numbered in their order; none is ever rewritten."""
 _WHOLE = "part"
 """Stands for the partition of a table that has none."""
-_DAY_MS = 86_400_000
 
 
 class ParquetFiles:
@@ -101,7 +100,7 @@ class ParquetFiles:
 
         Settings refuse a retention for Parquet, so there is no day before which rows are deleted.
         """
-        old = time.time_ns() // 1_000_000 - _DAY_MS
+        old = time.time_ns() // 1_000_000 - DAY_MS
         for name in self._files.names(path):
             if name.startswith(_WRITING) and self._files.modified_ms(f"{path}/{name}") < old:
                 self._files.delete(f"{path}/{name}")

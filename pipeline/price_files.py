@@ -28,10 +28,15 @@ def price_rows(settings: PriceSettings) -> tuple[PriceRow, ...]:
 
 
 def producer_rows(settings: PriceSettings) -> tuple[ProducerRow, ...]:
-    """Shares of topics by the producers' racks. Raises ConfigError as `price_rows`, also for shares of more than 1."""
+    """Shares of topics by the producers' racks, one row for each rack of a topic.
+
+    Raises ConfigError as `price_rows`, also for shares of more than 1.
+    """
     rows = csv_rows(settings.producers, "price.producers", _PRODUCER, _producer) if settings.producers else ()
+    of_racks: dict[tuple[str, str], float] = {}
     shares: dict[str, float] = {}
     for row in rows:
+        of_racks[row.topic, row.rack] = of_racks.get((row.topic, row.rack), 0.0) + row.share
         shares[row.topic] = shares.get(row.topic, 0.0) + row.share
     for topic, share in shares.items():
         if share > _TOO_MUCH:
@@ -39,7 +44,7 @@ def producer_rows(settings: PriceSettings) -> tuple[ProducerRow, ...]:
                 f"the shares of {topic} in {settings.producers} add up to {share:g}",
                 why="the shares of a topic add up to 1 at most; the rest counts as unknown",
             )
-    return rows
+    return tuple(ProducerRow(topic, rack, share) for (topic, rack), share in of_racks.items())
 
 
 def _price(row: Mapping[str, str]) -> PriceRow:

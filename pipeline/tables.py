@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 
 from agent.errors import BadInput
 from pipeline.delta_tables import DeltaFiles
-from pipeline.files import StoredFiles, renames_folders
+from pipeline.files import DAY_MS, StoredFiles, renames_folders
 from pipeline.local_relation import local_relation
 from pipeline.parquet_tables import ParquetFiles
 from pipeline.schemas.table import day_of
@@ -37,7 +37,6 @@ Where = Mapping[str, Iterable[str | int]]
 _MARK = "_rackwise.json"
 _VACUUMED = "_vacuumed.json"
 """Written after each vacuum."""
-_DAY_MS = 86_400_000
 _DAY = re.compile(r"/day=(\d{4}-\d{2}-\d{2})/")
 _PLAIN = re.compile(r"[A-Za-z0-9._:-]*")
 
@@ -133,7 +132,7 @@ class TableStore:
         path = self.path(table)
         done = f"{path}/{_VACUUMED}"
         last_ms = self._files.modified_ms(done if self._files.exists(done) else f"{path}/{_MARK}")
-        if now_ms - last_ms < _DAY_MS:
+        if now_ms - last_ms < DAY_MS:
             return
         with self._turn(table):
             days = (day_of(now_ms), before_day) if "day" in table.partitioned_by else (None, None)

@@ -32,6 +32,7 @@ from agent.values.memory import Memory
 from agent.values.observation import (
     Gap,
     GapCause,
+    GapScope,
     Observation,
     ObservationPart,
     PrincipalRights,
@@ -171,8 +172,14 @@ class Answers:
         del self.groups[name], self.listed[name]
         return self
 
-    def gap(self, part: ObservationPart, cause: GapCause = GapCause.TIMED_OUT, subject: str = "") -> Answers:
-        self.gaps.append(Gap(part, cause, subject, f"the call for {part} gave nothing"))
+    def gap(
+        self,
+        part: ObservationPart,
+        cause: GapCause = GapCause.TIMED_OUT,
+        subject: str = "",
+        scope: GapScope = GapScope.NAMED,
+    ) -> Answers:
+        self.gaps.append(Gap(part, cause, subject, f"the call for {part} gave nothing", scope))
         return self
 
     def says(self, group: str, process: str, task: str, role: str, lag: int, *, at_s: float) -> Answers:

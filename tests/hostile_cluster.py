@@ -190,7 +190,7 @@ def _written(text: str, number: int) -> list[JournalWrite]:
         plan_entries.change_writes(plan),
         plan_entries.change_writes(Batch(plan_id, 1, (target,), BatchState.ACKED, sentence=text)),
         plan_entries.change_writes(
-            ThrottleDebt(ThrottleResource(topic=f"{text}.t"), LEADER_REPLICAS, text, text, plan_id, 1)
+            ThrottleDebt(ThrottleResource(topic=f"{text}.t"), LEADER_REPLICAS, (text,), text, plan_id, 1)
         ),
         judged(trigger, TriggerJudgement(TriggerVerdict.PARTLY, number, text)) if number % 2 else intent(trigger),
     ]

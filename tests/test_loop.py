@@ -58,7 +58,7 @@ def cycle(
 
 def partial(observation: Observation) -> Observation:
     gaps = (
-        Gap(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, "broker 2", "no answer in 5 s"),
+        Gap.of_broker(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, 2, "no answer in 5 s"),
         Gap(ObservationPart.GROUPS, GapCause.NOT_ALLOWED, "payments", "GROUP_AUTHORIZATION_FAILED"),
     )
     return replace(observation, gaps=gaps)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, cast
 
-from agent.documents.journal import history_rows
+from agent.documents.journal import history_of_proposal
 from agent.execute.probing.decide import ProbingContext
 from agent.execute.probing.values import NO_ANCHORS, past_triggers
 from agent.explain.explain import about_probing, explain
@@ -20,11 +20,10 @@ from agent.propose.codec import proposal_to_json
 from agent.values.limits import AgentMode
 from agent.values.plan import ExplainedRule, RuleAnswer
 from agent.values.proposal import Allow, Hold, Proposal, Verdict
-from agent.values.reassignment import attempt
 
 if TYPE_CHECKING:
     from agent.documents.plan import ExplainedRow
-    from agent.documents.proposals import HistoryRow, ProposalChange, ProposalDetailsDocument, VerdictRow
+    from agent.documents.proposals import ProposalChange, ProposalDetailsDocument, VerdictRow
     from agent.propose.codec import ProposalDocument
     from agent.simulate.evaluation import StageEvaluation
 
@@ -122,7 +121,7 @@ def proposal_details(
         "changes": changes(proposal),
         "verdict": None if verdict is None else verdict_row(verdict),
         "rules": explained_rows(proposal.id, look, view),
-        "history": None if view is None else history_of(proposal.id, view),
+        "history": None if view is None else history_of_proposal(view, proposal.id),
     }
 
 
@@ -135,16 +134,6 @@ def changes(proposal: Proposal) -> list[ProposalChange]:
         for key in dict.fromkeys((*before, *after))
         if before.get(key) != after.get(key)
     ]
-
-
-def history_of(proposal_id: str, view: JournalState) -> list[HistoryRow]:
-    """What the journal says of every attempt at a proposal, the latest last."""
-    return [row for row in history_rows(view) if _is_about(row["about"], proposal_id)]
-
-
-def _is_about(about: str | None, proposal_id: str) -> bool:
-    plan = (about or "").partition(" of group ")[0]
-    return bool(plan) and attempt(plan).of == attempt(proposal_id).of
 
 
 def verdict_rows(verdicts: Mapping[str, Verdict]) -> list[VerdictRow]:

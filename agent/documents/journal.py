@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from agent.journal import plan_entries
 from agent.journal.approvals import ApprovalState, ProposalApproval, approvals
 from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, history, pause_in
-from agent.journal.entries import JournalState, under
+from agent.journal.entries import JournalState
 from agent.journal.leader import leader_in
 from agent.journal.plan_entries import MoveOwner
 from agent.journal.triggers import triggers
-from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
 from agent.values.observation import RawReassignment
 from agent.values.reassignment import (
     Batch,
@@ -24,6 +23,7 @@ from agent.values.reassignment import (
     ThrottleDebt,
     attempt,
     of_plan,
+    proposal_of,
     taken_back_by,
 )
 from assignors.problem import TopicPartition
@@ -125,13 +125,12 @@ def throttle_rows(view: JournalState) -> list[ThrottleRow]:
 
 def throttle_row(debt: ThrottleDebt) -> ThrottleRow:
     """A throttle that rackwise set and is going to remove: a rate, or the replicas that it is for."""
-    rate = int(debt.ours) if debt.key in (LEADER_RATE, FOLLOWER_RATE) and debt.ours.isdecimal() else None
     return {
         "resource_kind": debt.resource.kind,
         "resource": debt.resource.name,
         "key": debt.key,
-        "rate_bytes_per_s": rate,
-        "replicas": [one for one in debt.ours.split(",") if one] if rate is None else None,
+        "rate_bytes_per_s": debt.ours if isinstance(debt.ours, int) else None,
+        "replicas": None if isinstance(debt.ours, int) else list(debt.ours),
         "plan": debt.proposal_id,
     }
 
@@ -153,44 +152,63 @@ def history_rows(view: JournalState) -> list[HistoryRow]:
 
     An approval that is as the command left it is the row of that command.
     """
-    rows: list[HistoryRow] = []
+    return [row for _, row in _history(view)]
+
+
+def history_of_plan(view: JournalState, name: str) -> list[HistoryRow]:
+    """The rows of that plan alone, the latest last."""
+    return [row for plan, row in _history(view) if plan == name]
+
+
+def history_of_proposal(view: JournalState, proposal_id: str) -> list[HistoryRow]:
+    """The rows of every attempt at a proposal, and of the plans that roll one back, the latest last."""
+    return [row for plan, row in _history(view) if plan is not None and proposal_of(plan) == proposal_id]
+
+
+def _history(view: JournalState) -> list[tuple[str | None, HistoryRow]]:
+    """Each row with the plan, or the proposal, that it is about."""
     answers = history(view)
-    rows += [
+    rows = [
         _row(approval.at_ms, "approval", approval.plan, approval.by, _approval_end(approval))
         for approval in approvals(view)
         if not any(_left(approval, command, answer) for command, answer in answers)
     ]
     rows += [
-        _row(answer.at_ms, command.verb.value, _about(command, answer), command.who, _command_end(command, answer))
+        _row(
+            answer.at_ms,
+            command.verb.value,
+            answer.plan or command.proposal_id,
+            command.who,
+            _command_end(command, answer),
+        )
         for command, answer in answers
     ]
-    at = {entry.key.removeprefix("plan/"): entry.at_ms for entry in under(view, "plan")}
     rows += [
-        _row(at[plan.proposal_id], "plan", plan.proposal_id, plan.approved_by, _plan_end(plan))
-        for plan in plan_entries.plans(view)
+        _row(at_ms, "plan", plan.proposal_id, plan.approved_by, _plan_end(plan))
+        for plan, at_ms in plan_entries.dated_plans(view)
     ]
     for one in triggers(view):
         state = one.effect.value if one.effect is not None else "asked"
         if one.judgement is not None:
             state = one.judgement.verdict.value
         sentence = one.judgement.sentence if one.judgement is not None else one.sentence
-        about = f"{one.proposal_id} of group {one.group_id}"
-        rows.append(_row(one.intended_ms, "trigger", about, None, RowEnd(state, sentence)))
-    return sorted(rows, key=lambda row: (row["at_ms"], row["what"]))
+        plan, row = _row(one.intended_ms, "trigger", one.proposal_id, None, RowEnd(state, sentence))
+        rows.append((plan, {**row, "about": f"{plan} of group {one.group_id}"}))
+    return sorted(rows, key=lambda of: (of[1]["at_ms"], of[1]["what"]))
 
 
 def _left(approval: ProposalApproval, command: OperatorCommand, answer: LeaderAnswer) -> bool:
-    """Whether the answer to a command has all that the approval says."""
-    agreed = answer.done and command.verb in (CommandVerb.APPROVE, CommandVerb.APPLY) and answer.plan == approval.plan
-    same = bool(approval.sentence) and answer.sentence.startswith(approval.sentence)
-    return agreed and same and approval.state is not ApprovalState.VOID
+    """Whether the approval is as this command left it."""
+    gives_approval = answer.done and command.verb in (CommandVerb.APPROVE, CommandVerb.APPLY)
+    same = (answer.plan, command.who, answer.at_ms) == (approval.plan, approval.by, approval.at_ms)
+    return gives_approval and same and approval.state is not ApprovalState.VOID
 
 
-def _row(at_ms: int, what: str, about: str | None, who: str | None, end: RowEnd) -> HistoryRow:
-    return {
+def _row(at_ms: int, what: str, plan: str | None, who: str | None, end: RowEnd) -> tuple[str | None, HistoryRow]:
+    return plan, {
         "at_ms": at_ms,
         "what": what,
-        "about": about,
+        "about": plan,
         "who": who,
         "state": end.state,
         "sentence": end.sentence,
@@ -218,10 +236,6 @@ def _command_end(command: OperatorCommand, answer: LeaderAnswer) -> RowEnd:
 
 def _plan_end(plan: ReassignmentPlan) -> RowEnd:
     return RowEnd(plan.state.value, plan.sentence, plan.reason)
-
-
-def _about(command: OperatorCommand, answer: LeaderAnswer) -> str | None:
-    return answer.plan or command.proposal_id
 
 
 class JournalRecords(NamedTuple):

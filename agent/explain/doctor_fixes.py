@@ -54,19 +54,28 @@ class DoctorFix(NamedTuple):
 def fixes_of(
     findings: Sequence[Finding], wanted: Iterable[ProposalReason], advice: Sequence[AdvicePlan], context: DoctorContext
 ) -> tuple[DoctorFix, ...]:
-    """The fixes of a check's findings, in the order of these; empty where no line fixes them."""
+    """The fixes of a check's findings: settings, then the command that shows proposals; empty where nothing does."""
+    placed: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.reason in PLACED:
+            placed.setdefault(_plan_line(finding, context.proposals), []).append(_subject(finding))
+    by_proposals = (DoctorFix(tuple(dict.fromkeys(who)), (line,)) for line, who in placed.items())
+    return (*setting_fixes(findings, wanted, advice, context), *by_proposals)
+
+
+def setting_fixes(
+    findings: Sequence[Finding], wanted: Iterable[ProposalReason], advice: Sequence[AdvicePlan], context: DoctorContext
+) -> tuple[DoctorFix, ...]:
+    """The settings that fix the findings, in the order of these; empty where none does."""
     by_lines: dict[tuple[str, ...], list[str]] = {}
     ids, reasons = {finding.id for finding in findings}, frozenset(wanted)
     for plan in advice:
         if plan.reason in reasons and (not plan.findings or ids & {*plan.findings}):
-            by_lines.setdefault(lines_of(plan), []).extend(_concerned(plan))
+            by_lines.setdefault(plan.lines, []).extend(_concerned(plan))
     for finding in findings:
         if finding.reason in ASSIGNORS:
             lines = _awareness_lines(finding, advice, context.snapshot, context.limits)
             by_lines.setdefault(lines, []).append(f"group {finding.subject.name}")
-    for finding in findings:
-        if finding.reason in PLACED:
-            by_lines.setdefault((_plan_line(finding, context.proposals),), []).append(_subject(finding))
     for finding in findings:
         if finding.reason is FindingReason.RACK_SPELLING:
             for line, concerned in _spelling_lines(finding, context.snapshot):
@@ -117,11 +126,6 @@ def _subject(finding: Finding) -> str:
     return "the cluster" if finding.subject.kind == "cluster" else f"{finding.subject.kind} {finding.subject.name}"
 
 
-def lines_of(plan: AdvicePlan) -> tuple[str, ...]:
-    """Each line of an advice by itself."""
-    return tuple(plan.line.split("\n"))
-
-
 def _concerned(plan: AdvicePlan) -> tuple[str, ...]:
     return plan.who if plan.subject_kind == "cluster" else (f"{plan.subject_kind} {plan.subject}",)
 
@@ -143,9 +147,9 @@ def _awareness_lines(
     for plan in advice:
         of_group = plan.subject_kind == "group" and plan.subject == group.id and plan.reason in _FOR_MEMBERS
         if of_group and needs_rack:
-            lines += lines_of(plan)
+            lines += plan.lines
         if any(cause.value in of and plan.reason is reason for cause, reason in _FOR_BROKERS.items()):
-            lines += lines_of(plan)
+            lines += plan.lines
     return tuple(dict.fromkeys(lines))
 
 

@@ -17,11 +17,11 @@ from agent.explain.topic import about_topic
 from agent.plan.plan_context import plan_context
 from agent.predict.predict import predict
 from agent.values.assessment import DetectionResult
-from agent.values.finding import Finding, FindingReason
+from agent.values.finding import Finding, FindingReason, SubjectId
 from agent.values.kafka import BROKER_RACK, CLIENT_RACK
 from agent.values.limits import Limits, LocatorKind
 from agent.values.number_format import counted, lasted, sized
-from agent.values.plan import ExplainedRule, Plan, Prediction, RuleAnswer, Unplanned, Value, yes_or_no
+from agent.values.plan import ExplainedRule, Plan, Prediction, RuleAnswer, Unplanned, Value, unplanned_text, yes_or_no
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from agent.values.snapshot import (
     BrokerState,
@@ -35,6 +35,7 @@ from agent.values.snapshot import (
     rack_source,
 )
 from agent.values.weights import FigureBasis
+from assignors.problem import TopicPartition
 
 # Figures of a proposal as sentences with units; one without a sentence is shown by its name.
 
@@ -312,13 +313,13 @@ def _until(findings: Iterable[Finding]) -> str:
 def _left_out(kind: str, name: str, findings: Sequence[Finding], plan: Plan) -> list[ExplainedRule]:
     """Findings and changes of the subject that are not planned, with the reason."""
     ids = {finding.id for finding in findings if _concerns(finding, kind, name)}
-    prefixes = (f"{kind}/{name}", f"{kind}/{name}-")
     rows: list[ExplainedRule] = []
     words = {Unplanned.HELD: f"held until {_until(findings)}"}
     for key, why in plan.unplanned:
-        if key in ids or key == prefixes[0] or (key.startswith(prefixes[1]) and key[len(prefixes[1]) :].isdecimal()):
+        about = SubjectId("topic", key.topic) if isinstance(key, TopicPartition) else key
+        if about in ids or about == (kind, name):
             answer = RuleAnswer.WAIT if why in WAITING else RuleAnswer.NO
-            rows.append(ExplainedRule(key, "planned", answer, words.get(why, why.value)))
+            rows.append(ExplainedRule(unplanned_text(key), "planned", answer, words.get(why, why.value)))
     return rows
 
 

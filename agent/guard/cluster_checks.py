@@ -14,10 +14,11 @@ from agent.journal.triggers import TriggerVerdict, acted_at, triggers
 from agent.propose.preconditions import rests_on_brokers, touched_brokers
 from agent.values.assessment import Locality, LocalityMeasure
 from agent.values.kafka import STABLE
+from agent.values.last_known import FAILED
 from agent.values.limits import AgentMode, Limits
 from agent.values.memory import absence_words
 from agent.values.number_format import counted, lasted, sized, sized_apart, usd
-from agent.values.observation import Gap, ObservationPart
+from agent.values.observation import Gap, GapScope, ObservationPart
 from agent.values.proposal import (
     CheckPassed,
     Hold,
@@ -32,7 +33,7 @@ from agent.values.proposal import (
     saved_usd_per_day,
 )
 from agent.values.rates import BYTES_PER_GB
-from agent.values.snapshot import PartitionState, ReaderGroup, Snapshot
+from agent.values.snapshot import OtherGroup, PartitionState, ReaderGroup, Snapshot
 from agent.values.weights import FigureBasis
 
 
@@ -64,8 +65,7 @@ def _enough_in_sync_while_moving(proposal: Proposal, context: GuardContext) -> H
 def _state_known(proposal: Proposal, context: GuardContext) -> Hold | Refuse | None:
     for gap in context.fresh.gaps:
         if _needs(proposal, gap, context.fresh):
-            what = f"{gap.part.value} of {gap.subject}" if gap.subject else gap.part.value
-            return Hold(proposal.id, HoldReason.UNKNOWN, f"{what} unknown ({gap.cause.value})")
+            return _unknown(proposal, gap)
     for state in _partitions(proposal, context.fresh):
         if context.fresh.topics[state.id.topic].min_isr is None:
             return Hold(proposal.id, HoldReason.UNKNOWN, f"the min ISR of {state.id.topic} is unknown")
@@ -93,6 +93,11 @@ def _unchanged(proposal: Proposal, context: GuardContext) -> Hold | Refuse | Non
     now = context.preconditions.hash(proposal.reason, proposal.subject, proposal.before, proposal.after)
     if now == proposal.snapshot_hash:
         return None
+    for gap in context.fresh.gaps:
+        # What a failed call hides may be as it was.
+        needed = gap.cause in FAILED and gap.part in _NEEDED[proposal.kind]
+        if needed and may_hide_preconditions(gap, proposal, context.fresh):
+            return _unknown(proposal, gap)
     sentence = f"the state of {proposal.subject} has changed since it was proposed"
     return Refuse(proposal.id, RefuseReason.STALE_SNAPSHOT, sentence)
 
@@ -203,8 +208,22 @@ def _needs(proposal: Proposal, gap: Gap, fresh: Snapshot) -> bool:
         return False
     if not gap.subject or gap.part is ObservationPart.REASSIGNMENTS:
         return True
-    name = proposal.subject.name
-    return gap.subject == name or (name not in fresh.topics and name not in fresh.groups)
+    kind, name = proposal.subject
+    group = fresh.groups.get(name)
+    is_described = name in fresh.topics if kind == "topic" else group is not None and not isinstance(group, OtherGroup)
+    return (gap.scope is GapScope.NAMED and gap.subject == name) or not is_described
+
+
+def may_hide_preconditions(gap: Gap, proposal: Proposal, fresh: Snapshot) -> bool:
+    """Whether it may hide a precondition: any gap but one of another topic or group."""
+    kind, name = proposal.subject
+    others = fresh.groups if kind == "group" else fresh.topics
+    return gap.scope is not GapScope.NAMED or gap.subject == name or gap.subject not in others
+
+
+def _unknown(proposal: Proposal, gap: Gap) -> Hold:
+    what = f"{gap.part.value} of {gap.subject}" if gap.subject else gap.part.value
+    return Hold(proposal.id, HoldReason.UNKNOWN, f"{what} unknown ({gap.cause.value})")
 
 
 def _partitions(proposal: Proposal, fresh: Snapshot) -> list[PartitionState]:

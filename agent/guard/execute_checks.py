@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from agent.execute.probing.check import PROBED, probing_check
 from agent.execute.reassign.messages import BatchPermission
 from agent.execute.reassign.state import plan_scope
-from agent.execute.rebalance.refusals import LASTING, refusal
+from agent.execute.rebalance.refusals import refusal
 from agent.guard.guard_context import Check, GuardContext, GuardJournal, batches_left
 from agent.journal.approvals import attempt_text
 from agent.journal.commands import pause_in
@@ -88,8 +88,7 @@ def _group_may_be_triggered(proposal: Proposal, context: GuardContext) -> Hold |
     if found is None:
         return CheckPassed(f"no known reason forbids a trigger of group {proposal.subject.name}")
     sentence = f"{found.reason.value}: {found.sentence} ({found.known_by})"
-    lasting = found.reason in LASTING or found.known_by.startswith("set by")
-    return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence, found.until_ms, lasting=lasting)
+    return Hold(proposal.id, HoldReason.GROUP_REFUSED, sentence, found.until_ms, lasting=found.lasting)
 
 
 def _worth_a_rebalance(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed | None:

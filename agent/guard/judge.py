@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agent.execute.commands.command_context import ExpectedVerdict
-from agent.guard.cluster_checks import CHECKS, WORTH_CHECKS
+from agent.guard.cluster_checks import CHECKS, WORTH_CHECKS, may_hide_preconditions
 from agent.guard.execute_checks import ACTING_CHECKS, JOURNAL_CHECKS
 from agent.guard.guard_context import BUDGET_CHECKS, EMPTY, Check, GuardContext, GuardJournal
 from agent.journal.approvals import ApprovalState, ProposalApproval, approval_of, plan_hash
@@ -26,7 +26,6 @@ from agent.values.limits import ApprovalRule, Limits, any_of
 from agent.values.memo import Memo
 from agent.values.memory import Memory, absences
 from agent.values.number_format import counted, lasted, sized, sized_apart, usd
-from agent.values.observation import Gap
 from agent.values.plan import ExplainedRule, RuleAnswer
 from agent.values.proposal import (
     Allow,
@@ -188,17 +187,10 @@ def _rate(bytes_per_s: float | None) -> str:
 
 def preconditions_hold(proposal: Proposal, fresh: Snapshot) -> bool:
     """False when its preconditions were seen, and are others now."""
-    if any(_concerns(gap, proposal, fresh) for gap in fresh.gaps):
+    if any(may_hide_preconditions(gap, proposal, fresh) for gap in fresh.gaps):
         return True
     now = ProposalPreconditions(fresh, Memo()).hash(proposal.reason, proposal.subject, proposal.before, proposal.after)
     return now == proposal.snapshot_hash
-
-
-def _concerns(gap: Gap, proposal: Proposal, fresh: Snapshot) -> bool:
-    """Whether a gap may hide a precondition: any gap but one of another topic or group."""
-    kind, name = proposal.subject.kind, proposal.subject.name
-    others = fresh.groups if kind == "group" else fresh.topics
-    return gap.subject == name or gap.subject not in others
 
 
 def foreseen(verdict: Verdict) -> ExpectedVerdict:

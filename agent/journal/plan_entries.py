@@ -9,6 +9,7 @@ budget, a person's veto or a throttle debt still needs.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -34,8 +35,8 @@ from agent.values.reassignment import (
     ThrottleDebt,
     rolled_back_plan,
 )
-from agent.values.throttles import ThrottleResource
-from agent.values.typed_json import UnreadableError, from_json, to_json
+from agent.values.throttles import KEYS_OF, ThrottleResource, list_entries
+from agent.values.typed_json import MOST_INT, UnreadableError, from_json, to_json
 from assignors.problem import TopicPartition
 
 KEEP_PLANS = 200
@@ -54,6 +55,7 @@ back; those of the newest plan stay in any case."""
 _MOST_BATCH_TARGETS = 500_000
 _BATCHES: IdentityMemo[Batch] = IdentityMemo(_MOST_BATCH_TARGETS)
 _LARGEST_BROKER = 2**31 - 1
+_RATE = re.compile(r"0|[1-9][0-9]{0,18}")
 
 
 class _BatchRows(NamedTuple):
@@ -64,6 +66,13 @@ class _BatchRows(NamedTuple):
     ends: tuple[tuple[int | tuple[str, int], PartitionEndReason], ...]
 
 
+class _DebtTexts(NamedTuple):
+    """A throttle's rates or entries as they are written: as values of Kafka's config."""
+
+    ours: str
+    formerly: str | None = None
+
+
 def change_writes(change: ReassignmentEntry) -> tuple[JournalWrite, ...]:
     """All journal writes of a change."""
     if isinstance(change, ReassignmentPlan):
@@ -71,7 +80,7 @@ def change_writes(change: ReassignmentEntry) -> tuple[JournalWrite, ...]:
     if isinstance(change, Batch):
         return (JournalWrite(_batch_key(change.proposal_id, change.number), change.state.value, _batch_value(change)),)
     if isinstance(change, ThrottleDebt):
-        return (JournalWrite(_debt_key(change.resource, change.key), "debt", to_json(ThrottleDebt, change)),)
+        return (JournalWrite(_debt_key(change.resource, change.key), "debt", _debt_value(change)),)
     return (JournalWrite(_debt_key(change.resource, change.key), "paid", None),)
 
 
@@ -215,14 +224,29 @@ def _batch_value(batch: Batch) -> Mapping[str, Any]:
     return {**to_json(Batch, batch._replace(targets=())), **to_json(_BatchRows, rows)}
 
 
+def _debt_value(debt: ThrottleDebt) -> Mapping[str, Any]:
+    texts = _DebtTexts(debt.value, None if debt.formerly is None else str(debt.formerly))
+    return {**to_json(ThrottleDebt, debt), **to_json(_DebtTexts, texts)}
+
+
 def _debt_in(entry: Entry) -> ThrottleDebt:
     """A throttle of ours: no other setting is ever taken away, whatever an entry names."""
-    debt = from_json(ThrottleDebt, entry.value)
+    texts = from_json(_DebtTexts, entry.value)
+    ours = _rate(texts.ours, entry) if entry.value.get("key") in KEYS_OF["broker"] else list_entries(texts.ours)
+    formerly = None if texts.formerly is None else _rate(texts.formerly, entry)
+    debt = from_json(ThrottleDebt, {**entry.value, "ours": [], "formerly": None})
+    debt = debt._replace(ours=ours, formerly=formerly)
     of = debt.resource
     one = bool(of.topic) if of.broker is None else of.topic is None and 0 <= of.broker <= _LARGEST_BROKER
     if not one or debt.key not in THROTTLE_KEYS or entry.key != _debt_key(of, debt.key):
         raise UnreadableError(f"the record under {entry.key[:80]!r} is not of a throttle of rackwise")
     return debt
+
+
+def _rate(text: str, entry: Entry) -> int:
+    if _RATE.fullmatch(text) is None or int(text) > MOST_INT:
+        raise UnreadableError(f"the record under {entry.key[:80]!r} has a rate that is not a number of bytes")
+    return int(text)
 
 
 def _batch_in(entry: Entry) -> Batch:

@@ -33,7 +33,7 @@ from agent.values.memory import (
     absent_since,
 )
 from agent.values.number_format import counted
-from agent.values.observation import ObservationPart
+from agent.values.observation import GapScope, ObservationPart
 from agent.values.snapshot import ConsumerGroup, Group, OtherGroup, ReaderGroup, Snapshot, StreamsGroup
 from agent.values.throttles import idle_throttles
 from assignors.problem import TopicPartition
@@ -303,9 +303,9 @@ def _gone(memory: Memory, first_seen: Mapping[str, int], now_ms: int) -> dict[st
 def _topics(memory: Memory, snapshot: Snapshot, doubted: AbstractSet[TopicPartition]) -> Mapping[str, TopicMemory]:
     """Topics as shown now; those that are only hidden as before."""
     blind = moves_hidden(snapshot)
-    missing = {gap.subject for gap in snapshot.gaps if gap.part is ObservationPart.TOPICS}
+    gaps = [gap for gap in snapshot.gaps if gap.part is ObservationPart.TOPICS]
     compared = {topic.name for topic in topics_to_compare(memory, snapshot)}
-    if snapshot.topics is memory.topic_states and not compared and not missing:
+    if snapshot.topics is memory.topic_states and not compared and not gaps:
         return memory.topics
     topics: dict[str, TopicMemory] = {}
     for name, topic in snapshot.topics.items():
@@ -314,11 +314,11 @@ def _topics(memory: Memory, snapshot: Snapshot, doubted: AbstractSet[TopicPartit
             topics[name] = topic_memory(topic, before, snapshot, doubted, blind=blind)
         else:
             topics[name] = before
-    if not missing:
+    if not gaps:
         return topics
     hidden = {name: known for name, known in memory.topics.items() if name not in topics}
-    undescribed = [name for name in missing if name and " " not in name and name not in topics]  # others count many
-    hidden |= {name: TopicMemory(None, ()) for name in undescribed if name not in hidden}
+    undescribed = {gap.subject for gap in gaps if gap.subject and gap.scope is GapScope.NAMED}
+    hidden |= {name: TopicMemory(None, ()) for name in undescribed - topics.keys() - hidden.keys()}
     topics |= {name: known for name, known in hidden.items() if name not in snapshot.vanished_topics}
     return dict(sorted(topics.items()))
 

@@ -27,7 +27,7 @@ from agent.values.kafka import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from agent.values.number_format import few
-from agent.values.observation import Gap, GapCause, ObservationPart, RawGroup, RawListedGroup, RawTopic
+from agent.values.observation import Gap, GapCause, GapScope, ObservationPart, RawGroup, RawListedGroup, RawTopic
 from agent.wire.client import WireClient
 from agent.wire.failure import CallFailed
 from agent.wire.group_calls import DESCRIBE_CALLS, EPOCH_GROUP_CALLS, DescribedGroups
@@ -92,19 +92,21 @@ def vanished_names(
     gaps: list[Gap] = []
     if hidden:
         detail = f"{_are(part, hidden)} no longer visible: DESCRIBE is denied; grant DESCRIBE on {part}"
-        gaps.append(Gap(part, GapCause.NOT_ALLOWED, _subject(part, hidden), detail))
+        gaps.append(_names_gap(part, GapCause.NOT_ALLOWED, hidden, detail))
     if there:
         detail = f"{_are(part, there)} still there, but missing from the list of all {part}"
-        gaps.append(Gap(part, GapCause.DOUBTED, _subject(part, there), detail))
+        gaps.append(_names_gap(part, GapCause.DOUBTED, there, detail))
     if shrunk:
         detail = f"{_are(part, silent)} no longer listed, and it is unknown whether they were deleted"
-        gaps.append(Gap(part, GapCause.DOUBTED, _subject(part, silent), detail))
+        gaps.append(_names_gap(part, GapCause.DOUBTED, silent, detail))
     return VanishedNames(gone, hidden | there | kept_silent, tuple(gaps))
 
 
-def _subject(part: ObservationPart, names: frozenset[str]) -> str:
-    """Never empty: the empty subject would mean the whole part."""
-    return next(iter(names)) if len(names) == 1 else f"{len(names)} {part}"
+def _names_gap(part: ObservationPart, cause: GapCause, names: frozenset[str], detail: str) -> Gap:
+    """The subject is never empty, which would mean the whole part."""
+    if len(names) == 1:
+        return Gap(part, cause, next(iter(names)), detail)
+    return Gap.of_several(part, cause, f"{len(names)} {part}", detail)
 
 
 def _are(part: ObservationPart, names: frozenset[str]) -> str:
@@ -201,6 +203,7 @@ def ask_details(context: ObserveContext, listing: ClusterListing) -> ClusterDeta
         lambda: wire.fetch_committed(_sharing(groups), timeout_ms, coordinators=places, are_shared=True),
         CommittedOffsets({}, ()),
         subject="share groups",
+        scope=GapScope.SEVERAL,
     )
     configs: ObserveQuery[CachedConfigs] = ObserveQuery(
         ObservationPart.TOPIC_CONFIGS, partial(topic_configs, context, _present(listing.topics)), NO_CONFIGS
@@ -260,6 +263,7 @@ def _ask_members(
             ),
             DescribedGroups((), ()),
             subject=f"members of {DESCRIBE_CALLS[kind].title}",
+            scope=GapScope.SEVERAL,
         )
         for kind, some in names.items()
     )

@@ -29,7 +29,7 @@ from agent.values.kafka import (
     STREAMS_INITIAL_DELAY,
     UNCLEAN_ELECTION,
 )
-from agent.values.observation import Gap, GapCause, Observation, ObservationPart, RawRackRow
+from agent.values.observation import Gap, GapCause, GapScope, Observation, ObservationPart, RawRackRow
 from agent.wire.client import WireClient
 from agent.wire.cluster_calls import ClusterAnswer, LogDirs
 from agent.wire.failure import CallFailed, Deadline, gather
@@ -180,9 +180,19 @@ _MARGIN_MS = 1_000
 class ObserveQuery(Generic[T]):
     """One query; ``answer`` is ``empty`` until `ask_together` has run it, and stays so when it failed."""
 
-    def __init__(self, part: ObservationPart, question: Callable[[], T], empty: T, *, subject: str = "") -> None:
+    def __init__(
+        self,
+        part: ObservationPart,
+        question: Callable[[], T],
+        empty: T,
+        *,
+        subject: str = "",
+        scope: GapScope = GapScope.NAMED,
+    ) -> None:
+        """``subject`` and ``scope`` are those of the gap where it fails."""
         self.part = part
         self.subject = subject
+        self.scope = scope
         self.question = question
         self.answer = empty
 
@@ -195,7 +205,7 @@ def ask_together(context: ObserveContext, asks: Sequence[ObserveQuery[Any]], *, 
     for number, result in gather(jobs, Deadline.after_ms(context.timeout_ms + _MARGIN_MS), name=name).items():
         ask = wanted[number]
         if isinstance(result, CallFailed):
-            gaps.append(Gap(ask.part, result.cause, ask.subject, result.detail))
+            gaps.append(Gap(ask.part, result.cause, ask.subject, result.detail, ask.scope))
         else:
             ask.answer = result
     return tuple(gaps)

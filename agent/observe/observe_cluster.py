@@ -29,6 +29,7 @@ from agent.values.clock import Clock
 from agent.values.observation import (
     Gap,
     GapCause,
+    GapScope,
     Observation,
     ObservationPart,
     PrincipalRights,
@@ -180,22 +181,25 @@ _NAMED = 3
 
 
 def folded(gaps: Iterable[Gap], *, most: int = MOST_OF_A_KIND) -> tuple[Gap, ...]:
-    """Gaps sorted, each once; more than ``most`` of one part and cause become one with their number."""
+    """Gaps sorted, each once; more than ``most`` named ones of a part and cause become one with their number.
+
+    A broker's is none of these: it hides names that are not known.
+    """
     by_kind: dict[tuple[ObservationPart, GapCause], list[Gap]] = defaultdict(list)
     for gap in sorted(set(gaps)):
         by_kind[gap.part, gap.cause].append(gap)
     result: list[Gap] = []
     for (part, cause), same in by_kind.items():
-        whole = [gap for gap in same if not gap.subject]
-        single = [gap for gap in same if gap.subject]
-        result += whole + (single if len(single) <= most else [_counted(part, cause, single)])
+        named = [gap for gap in same if gap.subject and gap.scope is GapScope.NAMED]
+        others = [gap for gap in same if not gap.subject or gap.scope is not GapScope.NAMED]
+        result += others + (named if len(named) <= most else [_counted(part, cause, named)])
     return tuple(sorted(result))
 
 
 def _counted(part: ObservationPart, cause: GapCause, same: list[Gap]) -> Gap:
     names = ", ".join(gap.subject for gap in same[:_NAMED])
     # The empty subject would mean the whole part.
-    return Gap(part, cause, f"{len(same)} of them", f"among them {names}: {same[0].detail}")
+    return Gap.of_several(part, cause, f"{len(same)} of them", f"among them {names}: {same[0].detail}")
 
 
 # Kafka's AclOperation codes. A list that is empty or may be cut short for want of a right always has a gap.

@@ -81,8 +81,9 @@ def _broker_racks(context: PlanContext) -> Advised:
             setting=BROKER_RACK,
             now=None,
             wanted=choice,
-            line=f"broker.rack={choice}",
+            lines=(f"broker.rack={choice}",),
             why="without it new topics ignore racks, and no partition with a replica there can be called local",
+            who_kind="broker",
             who=tuple(f"broker {name}" + (f" ({located[name]})" if name in located else "") for name in who),
             findings=ids,
         )
@@ -105,8 +106,9 @@ def _selector(context: PlanContext) -> Advised:
             setting=setting,
             now=", ".join(values) or None,
             wanted=RACK_AWARE_SELECTOR,
-            line=f"{setting}={RACK_AWARE_SELECTOR}",
+            lines=(f"{setting}={RACK_AWARE_SELECTOR}",),
             why="until then every consumer reads from the leader, whichever rack it is in, even with client.rack set",
+            who_kind="broker",
             who=tuple(f"broker {broker}" for broker in lacking),
             findings=ids,
         )
@@ -136,7 +138,7 @@ def _client_racks(context: PlanContext) -> Advised:
             setting=CLIENT_RACK,
             now=listed(sent_racks) or None,
             wanted=wanted,
-            line=f"client.rack={wanted}",
+            lines=(f"client.rack={wanted}",),
             why=why,
             who=who,
             findings=ids,
@@ -160,8 +162,10 @@ def _upgrades(context: PlanContext) -> Advised:
             setting="client version",
             now=f"subscription version {oldest}",
             wanted=f"{FIRST_WITH_RACK}, or newer",
-            line=f"client.rack={choice}  # after an upgrade to {FIRST_WITH_RACK}, or newer"
-            + (" (kafka-python, aiokafka: docs/clients.md)" if oldest == 0 else ""),
+            lines=(
+                f"client.rack={choice}  # after an upgrade to {FIRST_WITH_RACK}, or newer"
+                + (" (kafka-python, aiokafka: docs/clients.md)" if oldest == 0 else ""),
+            ),
             why="subscriptions below version 3 have no room for a rack, so client.rack is not sent even when it is set",
             who=who,
             findings=ids,
@@ -184,7 +188,7 @@ def _drop_ins(context: PlanContext) -> Advised:
             setting="partition_assignment_strategy",
             now=group.assignor,
             wanted=f"Strategy of assignors.clients for {listed(libraries)}",
-            line="\n".join(rack_aware_arguments(library, group.assignor, choice) for library in libraries),
+            lines=tuple(rack_aware_arguments(library, group.assignor, choice) for library in libraries),
             why=f"no version of {listed(libraries)} sends a rack in its subscription, and their assignors ignore racks",
             who=who,
             findings=ids,
@@ -250,9 +254,9 @@ def _tags(group: StreamsGroup, snapshot: Snapshot, ids: tuple[str, ...]) -> Advi
     """The processes' tag with the same values as their racks, else a new one."""
     telling = _tag_of_racks(group)
     wanted = telling or "rack"
-    line = f"rack.aware.assignment.tags={wanted}"
+    lines = [f"rack.aware.assignment.tags={wanted}"]
     if telling is None:
-        line += f"\nclient.tag.rack={racks_to_choose(snapshot)}"
+        lines.append(f"client.tag.rack={racks_to_choose(snapshot)}")
     return AdvicePlan(
         subject_kind="group",
         subject=group.id,
@@ -260,7 +264,7 @@ def _tags(group: StreamsGroup, snapshot: Snapshot, ids: tuple[str, ...]) -> Advi
         setting=RACK_AWARE_TAGS,
         now=None,
         wanted=wanted,
-        line=line,
+        lines=tuple(lines),
         why="without it standbys are assigned by load alone, and one rack can hold every copy of a task (KIP-708)",
         who=tuple(sorted({client for process in group.processes for client in process.client_ids})),
         findings=ids,
@@ -339,8 +343,9 @@ def _advice(kind: str, keys: tuple[str, ...], left: list[_Left], snapshot: Snaps
         setting=",".join(keys),
         now=now,
         wanted="not set",
-        line=line,
+        lines=(line,),
         why=_WHY,
+        who_kind=kind,
         who=tuple(f"{kind} {one.name}" for one in left),
         findings=tuple(one.finding for one in left),
     )

@@ -160,7 +160,7 @@ def _advice(group: ReaderGroup, assessment: Assessment, ids: tuple[str, ...], co
         setting=setting,
         now=now,
         wanted=wanted,
-        line="\n".join(assignor_lines(group, context.limits, racks_to_choose(context.snapshot))),
+        lines=assignor_lines(group, context.limits, racks_to_choose(context.snapshot)),
         why=why,
         who=tuple(sorted({member.client_id for member in group.members})),
         findings=ids,

@@ -24,7 +24,7 @@ from agent.plan.leader_balance import (
 )
 from agent.plan.placements import Skipped, left_out
 from agent.plan.plan_context import PlanContext, addressed_findings, gone_brokers
-from agent.values.finding import Finding, FindingReason
+from agent.values.finding import Finding, FindingReason, SubjectId
 from agent.values.limits import Limits
 from agent.values.plan import PlacementPlan, Unplanned
 from agent.values.proposal import PlacementChange, ProposalReason
@@ -64,11 +64,11 @@ def follow_readers(
         if not wanted:
             continue
         if not _is_worth(wanted, readers, column, context.limits):
-            skipped.append((f"topic/{name}", Unplanned.BELOW_THRESHOLD))
+            skipped.append((SubjectId("topic", name), Unplanned.BELOW_THRESHOLD))
             continue
         changes = _within_limits(wanted, leader_counts)
         if len(changes) < len(wanted):
-            skipped.append((f"topic/{name}", Unplanned.UNEVEN))
+            skipped.append((SubjectId("topic", name), Unplanned.UNEVEN))
         if changes:
             plans.append(_reader_plan(topic, changes, readers, leader_counts, answers.ids))
     return plans, skipped
@@ -130,9 +130,9 @@ def _sure(wanted: list[_Wanted], leader_counts: LeaderCounts, held: frozenset[in
     for row in wanted:
         _, state, _ = row
         if not held.isdisjoint(state.replicas):
-            skipped.append((f"topic/{state.id.topic}", Unplanned.HELD))
+            skipped.append((SubjectId("topic", state.id.topic), Unplanned.HELD))
         elif state.replicas[0] not in leader_counts.rack_of:
-            skipped.append((f"topic/{state.id.topic}", Unplanned.UNKNOWN_RACK))
+            skipped.append((SubjectId("topic", state.id.topic), Unplanned.UNKNOWN_RACK))
         else:
             sure.append(row)
     return sure, skipped
@@ -194,8 +194,10 @@ def place_leaders(context: PlanContext, busy: Iterable[TopicPartition]) -> tuple
     plans, skipped = _make_even(context, skew, leader_counts, taken)
     more, left = follow_readers(context, leader_counts, taken)
     if context.limits.plan.keep_leaders:
-        names = {name for plan in plans + more for name in (f"topic/{plan.topic}", *plan.findings)}
-        return [], skipped + left + [(name, Unplanned.KEEPS_LEADERS) for name in sorted(names)]
+        for plan in plans + more:
+            left.append((SubjectId("topic", plan.topic), Unplanned.KEEPS_LEADERS))
+            left += [(name, Unplanned.KEEPS_LEADERS) for name in plan.findings]
+        return [], skipped + left
     return plans + more, skipped + left
 
 

@@ -11,14 +11,15 @@ from dataclasses import replace
 
 from agent.plan.advice import plan_advice
 from agent.plan.leaders import place_leaders
-from agent.plan.placements import mend_spread
+from agent.plan.placements import Skipped, mend_spread
 from agent.plan.plan_context import plan_context
 from agent.plan.triggers import plan_triggers, worth_predicting
 from agent.predict.predict import predict_groups
 from agent.values.assessment import DetectionResult
+from agent.values.finding import SubjectId
 from agent.values.limits import Limits
 from agent.values.memo import Memo
-from agent.values.plan import AdvicePlan, PlacementPlan, Plan, TriggerPlan, Unplanned
+from agent.values.plan import AdvicePlan, PlacementPlan, Plan, TriggerPlan, Unplanned, UnplannedKey, unplanned_text
 from agent.values.proposal import ProposalReason
 from agent.values.replicas import settled
 from agent.values.snapshot import Snapshot
@@ -45,8 +46,8 @@ def make_plan(snapshot: Snapshot, detection: DetectionResult, limits: Limits, me
     return _without_answered(limit_plan(plan, limits))
 
 
-def _sorted(skipped: Iterable[tuple[str, Unplanned]]) -> tuple[tuple[str, Unplanned], ...]:
-    return tuple(sorted(skipped, key=lambda entry: (entry[0], entry[1].name)))
+def _sorted(skipped: Iterable[tuple[UnplannedKey, Unplanned]]) -> tuple[tuple[UnplannedKey, Unplanned], ...]:
+    return tuple(sorted(skipped, key=lambda entry: (unplanned_text(entry[0]), entry[1].name)))
 
 
 def _without_answered(plan: Plan) -> Plan:
@@ -79,18 +80,18 @@ AnyPlan = PlacementPlan | TriggerPlan | AdvicePlan
 
 def limit_plan(plan: Plan, limits: Limits) -> Plan:
     """The plan within ``proposals.max_moves`` and ``proposals.max_per_cycle``; the rest is listed as CAPPED."""
-    cut: list[tuple[str, Unplanned]] = []
+    cut: Skipped = []
     placements = []
     for placement in plan.placements:
         short = replace(placement, changes=placement.changes[: min(limits.proposals.max_moves, _fitting(placement))])
         if len(short.changes) < len(placement.changes):
             short = replace(short, lower_bound=0, optimal=False)
-            cut.append((f"topic/{placement.topic}", Unplanned.CAPPED))
+            cut.append((_subject(placement), Unplanned.CAPPED))
         placements.append(short)
     everything: list[AnyPlan] = [*placements, *plan.triggers, *plan.advice]
     if len(everything) > limits.proposals.max_per_cycle:
         everything.sort(key=_order)
-        cut += [(_name(left), Unplanned.CAPPED) for left in everything[limits.proposals.max_per_cycle :]]
+        cut += [(_subject(left), Unplanned.CAPPED) for left in everything[limits.proposals.max_per_cycle :]]
         everything = everything[: limits.proposals.max_per_cycle]
     elif not cut:
         return plan
@@ -99,7 +100,7 @@ def limit_plan(plan: Plan, limits: Limits) -> Plan:
         placements=tuple(p for p in placements if id(p) in kept),
         triggers=tuple(t for t in plan.triggers if id(t) in kept),
         advice=tuple(a for a in plan.advice if id(a) in kept),
-        unplanned=tuple(sorted({*plan.unplanned, *cut}, key=lambda entry: (entry[0], entry[1].name))),
+        unplanned=_sorted({*plan.unplanned, *cut}),
     )
 
 
@@ -126,14 +127,14 @@ def _order(plan: AnyPlan) -> tuple[int, int, str, str]:
         case AdvicePlan():
             kind, size = 2, len(plan.who)
     rank = _FIRST.index(plan.reason) if plan.reason in _FIRST else len(_FIRST) + kind
-    return rank, -size, _name(plan), plan.reason.name
+    return rank, -size, str(_subject(plan)), plan.reason.name
 
 
-def _name(plan: AnyPlan) -> str:
+def _subject(plan: AnyPlan) -> SubjectId:
     match plan:
         case PlacementPlan():
-            return f"topic/{plan.topic}"
+            return SubjectId("topic", plan.topic)
         case TriggerPlan():
-            return f"group/{plan.group_id}"
+            return SubjectId("group", plan.group_id)
         case AdvicePlan():
-            return f"{plan.subject_kind}/{plan.subject}"
+            return SubjectId(plan.subject_kind, plan.subject)

@@ -17,7 +17,7 @@ from agent.plan.leader_balance import LeaderCounts, PartitionReaders, known_read
 from agent.plan.plan_context import PlanContext, addressed_findings, gone_brokers
 from agent.values.finding import Finding, FindingReason
 from agent.values.limits import Limits
-from agent.values.plan import PlacementPlan, Unplanned
+from agent.values.plan import PlacementPlan, Unplanned, UnplannedKey
 from agent.values.proposal import PlacementChange, ProposalReason
 from agent.values.replicas import crowding, rack_room
 from agent.values.snapshot import BrokerState, PartitionState, RackState, Snapshot, TopicState
@@ -134,7 +134,7 @@ def _with_leader(replicas: List, leader: int) -> List:
     return tuple(order)
 
 
-Skipped = list[tuple[str, Unplanned]]
+Skipped = list[tuple[UnplannedKey, Unplanned]]
 
 
 class TopicRepair(NamedTuple):
@@ -161,14 +161,14 @@ def mend_spread(context: PlanContext) -> tuple[list[PlacementPlan], Skipped]:
     lists = with_new_leaders(result.replicas, touched, brokers, context, readers)
     room, stuck = rack_room(snapshot.brokers, context.held), {bad.id for bad in result.infeasible}
     skipped += [
-        (f"topic/{state.id}", Unplanned.INFEASIBLE)
+        (state.id, Unplanned.INFEASIBLE)
         for state in touched
         if state.id in stuck or crowding(lists.get(state.id, state.replicas), room) is not None
     ]
     if context.limits.plan.keep_leaders:
         new_leaders = [s for s in touched if lists.get(s.id, s.replicas)[0] != s.replicas[0]]
         lists = {name: lists[name] for name in lists.keys() - {state.id for state in new_leaders}}
-        skipped += [(f"topic/{state.id}", Unplanned.KEEPS_LEADERS) for state in new_leaders]
+        skipped += [(state.id, Unplanned.KEEPS_LEADERS) for state in new_leaders]
     plans = [_plan(topic, lists, snapshot, optimal=result.optimal) for topic in wanted]
     return [plan for plan in plans if plan.changes], skipped
 
@@ -203,7 +203,7 @@ def _wanted(context: PlanContext) -> tuple[list[TopicRepair], Skipped]:
             if why is None:
                 mine.append(state)
             else:
-                skipped.append((f"topic/{state.id}", why))
+                skipped.append((state.id, why))
         if mine:
             wanted.append(TopicRepair(name, tuple(mine), answers.ids))
     return wanted, skipped

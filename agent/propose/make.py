@@ -81,17 +81,17 @@ def _draft(plan: AdvicePlan, context: ProposeContext) -> tuple[ProposalDraft, st
 
 
 def _what(plan: AdvicePlan) -> str:
-    clients, brokers = counted(len(plan.who), "client"), counted(len(plan.who), "broker")
+    who = counted(len(plan.who), plan.who_kind)
     heads = {
-        ProposalReason.SET_CLIENT_RACK: f"Set client.rack for {clients} of {plan.subject}",
-        ProposalReason.UPGRADE_CLIENT: f"Upgrade {clients} of {plan.subject}",
-        ProposalReason.USE_DROP_IN_ASSIGNOR: f"Give {clients} of {plan.subject} an assignor of assignors.clients",
-        ProposalReason.SET_BROKER_RACK: f"Set broker.rack on {brokers}",
-        ProposalReason.SET_SELECTOR: f"Set replica.selector.class on {brokers}",
+        ProposalReason.SET_CLIENT_RACK: f"Set client.rack for {who} of {plan.subject}",
+        ProposalReason.UPGRADE_CLIENT: f"Upgrade {who} of {plan.subject}",
+        ProposalReason.USE_DROP_IN_ASSIGNOR: f"Give {who} of {plan.subject} an assignor of assignors.clients",
+        ProposalReason.SET_BROKER_RACK: f"Set broker.rack on {who}",
+        ProposalReason.SET_SELECTOR: f"Set replica.selector.class on {who}",
         ProposalReason.REMOVE_THROTTLE: f"Remove the throttle left behind on {plan.subject_kind} {plan.subject}",
     }
     if plan.reason is ProposalReason.REMOVE_THROTTLE and plan.subject_kind == "cluster":
-        return f"Remove the throttles left behind on {counted(len(plan.who), plan.who[0].partition(' ')[0])}"
+        return f"Remove the throttles left behind on {who}"
     return heads.get(plan.reason, f"Set {plan.setting}={plan.wanted} for {plan.subject}")
 
 

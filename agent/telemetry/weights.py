@@ -74,7 +74,7 @@ def to_records(weights: Weights) -> Iterator[tuple[str, bytes]]:
 
 def key_of(weights: Weights) -> str:
     """``cluster/topic/name`` or ``cluster/group/name``; with many rows ``cluster/topic.1/name`` and so on follow."""
-    kind, _, name = weights.subject.partition("/")
+    kind, name = weights.subject
     return f"{weights.cluster}/{kind}{f'.{weights.part}' if weights.part else ''}/{name}"
 
 
@@ -105,7 +105,7 @@ def weights_of(key: str, value: bytes) -> Weights:
 
 def _to_bytes(weights: Weights) -> bytes:
     """One line of JSON, ASCII, its fields in the schema's order. Raises ValueError for rates that are no numbers."""
-    fields = (VERSION, weights.subject.partition("/")[0], weights.cluster, weights.subject)
+    fields = (VERSION, weights.subject.kind, weights.cluster, str(weights.subject))
     times = (weights.computed_ms, weights.from_ms, weights.to_ms)
     data: Any
     if isinstance(weights, TopicWeights):

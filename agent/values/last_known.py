@@ -7,7 +7,6 @@ Pure.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ from typing import NamedTuple
 
 from agent.values.cycle import Cycle
 from agent.values.finding import Finding, FindingReason
-from agent.values.observation import Gap, GapCause, ObservationPart
+from agent.values.observation import Gap, GapCause, GapScope, ObservationPart
 from agent.values.snapshot import ConsumerGroup, OtherGroup, Snapshot
 
 
@@ -24,14 +23,16 @@ class GapKey(NamedTuple):
 
     part: ObservationPart
     subject: str
+    """Of several empty: their number may change from look to look."""
+    scope: GapScope
     passes: bool
     """Whether the cause passes: the call failed."""
 
     @property
     def hides_others(self) -> bool:
         """Whether the same gap may hide other subjects in each look: those of a silent broker, or only counted ones."""
-        of_broker = self.subject.startswith("broker ") and self.part is not ObservationPart.BROKER_CONFIGS
-        return self.passes and (of_broker or self.subject.startswith("some "))
+        of_broker = self.scope is GapScope.BROKER and self.part is not ObservationPart.BROKER_CONFIGS
+        return self.passes and (of_broker or self.scope is GapScope.SEVERAL)
 
 
 class KnownFinding(NamedTuple):
@@ -96,7 +97,6 @@ _ONLY_OF: Mapping[FindingReason, frozenset[ObservationPart]] = {
     FindingReason.LEADER_SKEW: frozenset(ObservationPart) - _NOT_OF_OTHERS,  # of the cluster too
 }
 """Findings that rest on these parts and on no other."""
-_COUNTED = re.compile(r"\d+ (of them|topics|groups)")
 _WITHOUT_ROWS = frozenset(("cluster", "rack"))
 """Kinds of subjects without rows of their own."""
 
@@ -131,7 +131,7 @@ def is_failed(snapshot: Snapshot) -> bool:
 
 def _cuts_the_list(gap: Gap) -> bool:
     """A broker that did not list its groups hides them; a group that was not described is still listed."""
-    return not gap.subject or gap.subject.startswith("broker ") or gap.cause is GapCause.DOUBTED
+    return not gap.subject or gap.scope is GapScope.BROKER or gap.cause is GapCause.DOUBTED
 
 
 def _brokers(before: LastKnown, snapshot: Snapshot) -> tuple[Mapping[int, tuple[str, bool]] | None, bool]:
@@ -182,9 +182,8 @@ def _findings(before: Mapping[str, KnownFinding], cycle: Cycle) -> Mapping[str, 
 
 
 def _gaps(snapshot: Snapshot) -> frozenset[GapKey]:
-    """Gaps without their numbers of subjects, which may change from look to look."""
     return frozenset(
-        GapKey(gap.part, _COUNTED.sub(r"some \1", gap.subject), gap.cause in FAILED)
+        GapKey(gap.part, "" if gap.scope is GapScope.SEVERAL else gap.subject, gap.scope, gap.cause in FAILED)
         for gap in snapshot.gaps
         if gap.cause is not GapCause.VANISHED
     )
@@ -285,7 +284,7 @@ def _may_be_hidden(known: KnownFinding, gaps: frozenset[GapKey], shown: _Shown, 
 
 def _bears_on(finding: Finding, gap: GapKey, snapshot: Snapshot) -> bool:
     kind, name = finding.subject
-    part, subject, _ = gap
+    part, subject = gap.part, gap.subject
     if part is ObservationPart.LOG_DIRS or part not in _ONLY_OF.get(finding.reason, (part,)):
         return False  # no finding rests on sizes
     if kind in _WITHOUT_ROWS:
@@ -293,6 +292,6 @@ def _bears_on(finding: Finding, gap: GapKey, snapshot: Snapshot) -> bool:
     of_group = finding.group is not None
     if part in (_NOT_OF_GROUPS if of_group else _NOT_OF_OTHERS):
         return False
-    names_another = subject in snapshot.topics or subject in snapshot.groups
+    names_another = gap.scope is GapScope.NAMED and (subject in snapshot.topics or subject in snapshot.groups)
     # A group may rest on any topic that could not be described.
     return not names_another or subject in (name, finding.group) or (of_group and subject in snapshot.topics)

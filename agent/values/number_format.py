@@ -21,12 +21,9 @@ _MINUS = "\N{MINUS SIGN}"
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3_600, 86_400
 
 
-UNKNOWN_ERROR = "an unknown error code"
-
-
 def unknown_error(code: int) -> str:
     """An error code of Kafka without a known name, as sentences write it."""
-    return f"{UNKNOWN_ERROR} ({code})"
+    return f"an unknown error code ({code})"
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

@@ -49,6 +49,17 @@ class GapCause(StrEnum):
     NOT_ASKED = "not requested"
 
 
+class GapScope(StrEnum):
+    """What a gap's subject stands for."""
+
+    NAMED = "named"
+    """A group, topic, partition, table or address, by its name."""
+    BROKER = "broker"
+    """All that one broker would have answered."""
+    SEVERAL = "several"
+    """A number or a kind of them, without their names."""
+
+
 class Gap(NamedTuple):
     """A missing part of an observation."""
 
@@ -58,6 +69,18 @@ class Gap(NamedTuple):
     """The missing broker (``broker 2``), group or topic, or ``""`` for the whole part."""
     detail: str
     """One sentence with the client's error."""
+    scope: GapScope = GapScope.NAMED
+    """Without meaning where the subject is empty."""
+
+    @classmethod
+    def of_broker(cls, part: ObservationPart, cause: GapCause, broker: int, detail: str) -> Gap:
+        """What that broker did not answer."""
+        return cls(part, cause, f"broker {broker}", detail, GapScope.BROKER)
+
+    @classmethod
+    def of_several(cls, part: ObservationPart, cause: GapCause, subject: str, detail: str) -> Gap:
+        """Several without their names; the subject says how many, or of which kind."""
+        return cls(part, cause, subject, detail, GapScope.SEVERAL)
 
     @property
     def is_missed(self) -> bool:

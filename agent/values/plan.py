@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from agent.values.finding import SubjectId
 from agent.values.number_format import counted
 from agent.values.proposal import PlacementChange, ProposalReason
 from assignors.problem import TaskId, TopicPartition
@@ -175,11 +176,28 @@ class AdvicePlan:
     setting: str
     now: str | None
     wanted: str
-    line: str
+    lines: tuple[str, ...]
+    """Settings or commands, one each; a name in them may have a line feed."""
     why: str
     who: tuple[str, ...]
-    """Affected clients or brokers."""
+    """Affected clients, brokers or topics."""
+    who_kind: str = "client"
+    """Kind of each of these: ``client``, ``broker`` or ``topic``."""
     findings: tuple[str, ...]
+
+    @property
+    def line(self) -> str:
+        """The settings or commands as one text."""
+        return "\n".join(self.lines)
+
+
+UnplannedKey = str | SubjectId | TopicPartition
+"""What is not planned: a finding by its id, a subject, or a partition of a topic."""
+
+
+def unplanned_text(key: UnplannedKey) -> str:
+    """As an operator reads it: ``topic/orders-0`` is a partition."""
+    return f"topic/{key}" if isinstance(key, TopicPartition) else str(key)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,8 +207,7 @@ class Plan:
     placements: tuple[PlacementPlan, ...] = ()
     triggers: tuple[TriggerPlan, ...] = ()
     advice: tuple[AdvicePlan, ...] = ()
-    unplanned: tuple[tuple[str, Unplanned], ...] = ()
-    """(finding id or subject, reason)."""
+    unplanned: tuple[tuple[UnplannedKey, Unplanned], ...] = ()
     predictions: Mapping[str, Prediction] = field(default_factory=dict)
     """Group -> prediction of its own assignor, where the plan needed it."""
 

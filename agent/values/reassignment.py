@@ -217,17 +217,27 @@ class ThrottleDebt(NamedTuple):
 
     resource: ThrottleResource
     key: str
-    ours: str
-    """A rate, or the entries added to a list."""
+    ours: int | tuple[str, ...]
+    """A rate in bytes per second, or the entries added to a list."""
     before: str | None
     """The resource's own value before ours; None when it had none."""
     proposal_id: str
     number: int
     """Number of its batch."""
-    formerly: str | None = None
+    formerly: int | None = None
     """An earlier rate of ours that may still be set."""
     topic_id: str | None = None
     tries: int = 0
+
+    @property
+    def value(self) -> str:
+        """The rate or the entries as a value of Kafka's config."""
+        return str(self.ours) if isinstance(self.ours, int) else ",".join(self.ours)
+
+    @property
+    def rates(self) -> tuple[str, ...]:
+        """The rate, and an earlier one, as values of Kafka's config."""
+        return (self.value,) if self.formerly is None else (self.value, str(self.formerly))
 
 
 class ClearedThrottle(NamedTuple):
@@ -321,6 +331,13 @@ def rolled_back_plan(name: str) -> str | None:
     """The plan that a plan of this name rolls back; None for one that is no rollback."""
     of = attempt(name).of
     return of.removesuffix(_BACK) if of.endswith(_BACK) else None
+
+
+def proposal_of(name: str) -> str:
+    """The proposal that a plan of this name carries out, or rolls back: `p-1` of `p-1.2` and of `p-1-back.2`."""
+    while (of := rolled_back_plan(name)) is not None:
+        name = of
+    return attempt(name).of
 
 
 def taken_back_by(plans: tuple[ReassignmentPlan, ...], name: str) -> ReassignmentPlan | None:

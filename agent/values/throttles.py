@@ -93,6 +93,11 @@ class ThrottleChange(NamedTuple):
     """Not changed where the topic of that name has another id; None: not a topic's."""
 
 
+def list_entries(value: str | None) -> tuple[str, ...]:
+    """The entries of a list of throttled replicas, such as ``0:1``."""
+    return tuple(entry for part in (value or "").split(",") if (entry := part.strip()))
+
+
 def idle_throttles(snapshot: Snapshot) -> tuple[ThrottleResource, ...]:
     """Topics and brokers throttled without a reassignment, sorted; none if reassignments are unknown."""
     if any(gap.part is ObservationPart.REASSIGNMENTS for gap in snapshot.gaps):

@@ -12,6 +12,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
+from agent.values.finding import SubjectId
 from assignors.problem import TopicPartition
 
 
@@ -64,9 +65,9 @@ class TopicWeights(NamedTuple):
     part: int = 0
 
     @property
-    def subject(self) -> str:
-        """``kind/name``."""
-        return f"topic/{self.topic}"
+    def subject(self) -> SubjectId:
+        """The topic."""
+        return SubjectId("topic", self.topic)
 
 
 class GroupWeights(NamedTuple):
@@ -82,9 +83,9 @@ class GroupWeights(NamedTuple):
     part: int = 0
 
     @property
-    def subject(self) -> str:
-        """``kind/name``."""
-        return f"group/{self.group}"
+    def subject(self) -> SubjectId:
+        """The group."""
+        return SubjectId("group", self.group)
 
 
 Weights = TopicWeights | GroupWeights

@@ -80,7 +80,7 @@ def answered(code: int, message: str | None) -> ChangeResult:
     if name is None:
         return DONE
     failure = from_error_name(name, message)
-    undecided = name in _UNDECIDED or is_unknown_error(name)
+    undecided = name in _UNDECIDED or is_unknown_error(code)
     return ChangeResult(Fate.UNKNOWN if undecided else Fate.REFUSED, name, failure.detail)
 
 
@@ -237,7 +237,7 @@ def describe_throttles(
 def _gap(of: ThrottleResource, failure: CallFailed) -> Gap:
     if of.broker is None:
         return Gap(ObservationPart.TOPIC_CONFIGS, failure.cause, of.name, failure.detail)
-    return Gap(ObservationPart.BROKER_CONFIGS, failure.cause, f"broker {of.broker}", failure.detail)
+    return Gap.of_broker(ObservationPart.BROKER_CONFIGS, failure.cause, of.broker, failure.detail)
 
 
 def _reported(row: Any) -> tuple[int, dict[str, str | None]]:

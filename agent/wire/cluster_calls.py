@@ -11,7 +11,16 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from agent.errors import NoBrokersYet
-from agent.values.observation import Gap, GapCause, ObservationPart, RawBroker, RawPartition, RawReassignment, RawTopic
+from agent.values.observation import (
+    Gap,
+    GapCause,
+    GapScope,
+    ObservationPart,
+    RawBroker,
+    RawPartition,
+    RawReassignment,
+    RawTopic,
+)
 from agent.wire.connection import BrokerConnection
 from agent.wire.failure import CallFailed, Deadline, from_error_name, gather, passed_on
 from agent.wire.pool import Ask, ConnectionPool
@@ -140,13 +149,13 @@ def describe_log_dirs(pool: ConnectionPool, deadline: Deadline) -> LogDirs:
     gaps: list[Gap] = []
     for broker, answer in answers.items():
         if isinstance(answer, CallFailed):
-            gaps.append(Gap(ObservationPart.LOG_DIRS, answer.cause, f"broker {broker}", answer.detail))
+            gaps.append(Gap.of_broker(ObservationPart.LOG_DIRS, answer.cause, broker, answer.detail))
             continue
         readable = [row for row in answer if row.error_code == 0]
         for row in answer:
             if row.error_code != 0:
                 detail = f"log dir {row.log_dir}: {error_name(row.error_code)}"
-                gaps.append(Gap(ObservationPart.LOG_DIRS, GapCause.ERROR, f"broker {broker}", detail))
+                gaps.append(Gap.of_broker(ObservationPart.LOG_DIRS, GapCause.ERROR, broker, detail))
         _add_sizes(sizes, broker, readable)
         if readable and all(row.is_cordoned for row in readable):
             cordoned.add(broker)
@@ -268,7 +277,7 @@ def describe_broker_configs(pool: ConnectionPool, keys: Sequence[str], deadline:
     asks = {broker: partial(_ask_configs, _Kind.BROKER, keys, (str(broker),)) for broker in pool.broker_ids}
     answers = pool.ask_each(asks, deadline, name="broker configs")
     named = [((str(broker),), answer) for broker, answer in answers.items()]
-    return _collected(ObservationPart.BROKER_CONFIGS, named, prefix="broker ")
+    return _collected(ObservationPart.BROKER_CONFIGS, named)
 
 
 _Answers = Iterable[tuple[Sequence[str], list[Any] | CallFailed]]
@@ -283,7 +292,7 @@ def _anywhere(
         {at: partial(pool.ask_any, one, deadline) for at, one in enumerate(asks)}, deadline, name=str(part)
     )
     rows = [answer if isinstance(answer, CallFailed) else answer[1] for answer in answers.values()]
-    return _collected(part, zip(slices, rows, strict=True), prefix="")
+    return _collected(part, zip(slices, rows, strict=True))
 
 
 def _ask_configs(
@@ -298,13 +307,12 @@ def _ask_configs(
     return list(connection.call(DESCRIBE_CONFIGS, message, until, version=version).results)
 
 
-def _collected(part: ObservationPart, answers: _Answers, *, prefix: str) -> DescribedConfigs:
+def _collected(part: ObservationPart, answers: _Answers) -> DescribedConfigs:
     values: dict[str, Mapping[str, str]] = {}
     gaps: list[Gap] = []
     for names, answer in answers:
         if isinstance(answer, CallFailed):
-            subject = f"{prefix}{names[0]}" if len(names) == 1 else f"{len(names)} of them"
-            gaps.append(Gap(part, answer.cause, subject, answer.detail))
+            gaps.append(_config_gap(part, names, answer))
             continue
         for row in answer:
             refusal = error_name(row.error_code)
@@ -312,5 +320,13 @@ def _collected(part: ObservationPart, answers: _Answers, *, prefix: str) -> Desc
                 values[row.resource_name] = {one.name: one.value for one in row.configs if one.value is not None}
             else:
                 failure = from_error_name(refusal, row.error_message)
-                gaps.append(Gap(part, failure.cause, f"{prefix}{row.resource_name}", failure.detail))
+                gaps.append(_config_gap(part, [row.resource_name], failure))
     return DescribedConfigs(values, tuple(gaps))
+
+
+def _config_gap(part: ObservationPart, names: Sequence[str], failure: CallFailed) -> Gap:
+    if len(names) > 1:
+        return Gap.of_several(part, failure.cause, f"{len(names)} of them", failure.detail)
+    if part is ObservationPart.BROKER_CONFIGS:
+        return Gap(part, failure.cause, f"broker {names[0]}", failure.detail, GapScope.BROKER)
+    return Gap(part, failure.cause, names[0], failure.detail)

@@ -199,7 +199,7 @@ def list_groups(pool: ConnectionPool, deadline: Deadline) -> ListedGroups:
     older: set[int] = set()
     for broker, answer in sorted(answers.items()):
         if isinstance(answer, CallFailed):
-            gaps.append(Gap(ObservationPart.GROUPS, answer.cause, f"broker {broker}", answer.detail))
+            gaps.append(Gap.of_broker(ObservationPart.GROUPS, answer.cause, broker, answer.detail))
             silent.append(broker)
             continue
         version, listed = answer
@@ -212,7 +212,7 @@ def list_groups(pool: ConnectionPool, deadline: Deadline) -> ListedGroups:
         detail = (
             f"ListGroups v{min(older)} reports no group types, so the types of groups that are not classic are unknown"
         )
-        gaps.append(Gap(ObservationPart.GROUPS, GapCause.UNSUPPORTED, "group types", detail))
+        gaps.append(Gap.of_several(ObservationPart.GROUPS, GapCause.UNSUPPORTED, "group types", detail))
     return ListedGroups(tuple(rows[name] for name in sorted(rows)), coordinators, tuple(silent), tuple(gaps))
 
 

@@ -86,7 +86,7 @@ def list_end_offsets(pool: ConnectionPool, leaders: Mapping[TopicPartition, int]
             else:
                 refusals[error].append(partition)
     gaps = [
-        Gap(ObservationPart.END_OFFSETS, failure.cause, f"broker {leader}", failure.detail)
+        Gap.of_broker(ObservationPart.END_OFFSETS, failure.cause, leader, failure.detail)
         for leader, failure in silent.items()
     ]
     gaps += [_refusal(error, partitions) for error, partitions in sorted(refusals.items())]

@@ -63,7 +63,7 @@ from kafka.protocol.sasl import (
 )
 
 from agent.values.kafka import UNKNOWN_SERVER_ERROR
-from agent.values.number_format import UNKNOWN_ERROR, unknown_error
+from agent.values.number_format import unknown_error
 from agent.values.observation import GapCause
 from agent.wire.failure import UnusableAnswer, from_error_name
 
@@ -178,13 +178,19 @@ def decode(api: ApiCall, version: int, frame: memoryview) -> Any:
 
 def error_name(code: int) -> str | None:
     """Kafka's name of an error code (``GROUP_AUTHORIZATION_FAILED``); None for 0; `unknown_error` of a newer code."""
-    if code == 0:
-        return None
+    return None if code == 0 else _known_name(code) or unknown_error(code)
+
+
+def is_unknown_error(code: int) -> bool:
+    """Whether an error code has no name here."""
+    return code != 0 and _known_name(code) is None
+
+
+def _known_name(code: int) -> str | None:
     if code == -1:
         return UNKNOWN_SERVER_ERROR
-    error = kafka_errors.for_code(code)
-    name = getattr(error, "message", None)
-    return str(name) if name and name != "UNKNOWN" else unknown_error(code)
+    name = getattr(kafka_errors.for_code(code), "message", None)
+    return str(name) if name and name != "UNKNOWN" else None
 
 
 def raise_on_error(code: int, message: str | None = None) -> None:
@@ -192,11 +198,6 @@ def raise_on_error(code: int, message: str | None = None) -> None:
     name = error_name(code)
     if name is not None:
         raise from_error_name(name, message)
-
-
-def is_unknown_error(name: str) -> bool:
-    """Whether `error_name` found no name for a code."""
-    return name.startswith(UNKNOWN_ERROR)
 
 
 def sasl_mechanism(host: str, arguments: dict[str, Any]) -> Any:

@@ -13,9 +13,9 @@ from config.foreign_text import shortened
 from pipeline import options
 from pipeline.bill_lines import bill_by_day
 from pipeline.owner_rules import owner_rules
+from pipeline.report.document import FORMATS
 from pipeline.session import short_job
 
-_FORMATS = ("md", "html", "csv")
 _EXPORTS = ("focus", "focus-parquet")
 
 
@@ -43,7 +43,7 @@ def report(
             metavar="FORMAT,...",
             help="Formats to write: md, html, csv, focus, focus-parquet, separated by commas.",
         ),
-    ] = ",".join(_FORMATS),
+    ] = ",".join(FORMATS),
     bill: Annotated[
         Path | None,
         typer.Option(
@@ -84,11 +84,11 @@ def report(
 def _formats(text: str) -> tuple[str, ...]:
     """Raises BadInput for one that is not known."""
     found = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    unknown = [part for part in found if part not in (*_FORMATS, *_EXPORTS)]
+    unknown = [part for part in found if part not in (*FORMATS, *_EXPORTS)]
     if unknown or not found:
         raise BadInput(
             f"--output {text!r} names {'nothing' if not found else unknown[0]!r}",
-            why=f"a report is written as {', '.join((*_FORMATS, *_EXPORTS))}",
+            why=f"a report is written as {', '.join((*FORMATS, *_EXPORTS))}",
             todo="Write for example --output md,html.",
         )
     return found

@@ -30,6 +30,7 @@ from pipeline.schemas.backtest import SLICES, UNITS
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.session import setting, task_slots
 from pipeline.tables import TableStore, WriterBatch
+from pipeline.transforms.spans import HOUR_MS
 from pipeline.transforms.whole_looks import whole_looks
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-DAY_MS = 86_400_000
+DAY_MS = 24 * HOUR_MS
 GROUPS_PER_BUCKET = 500
 _TASKS_PER_CORE = 3
 _PARTS_PER_TASK = 8

@@ -23,7 +23,6 @@ from pipeline.report.period import ReportPeriod, within
 from pipeline.schemas.gold import LEDGER
 from pipeline.tables import TableStore
 
-FORMATS = ("focus", "focus-parquet")
 _AT_A_TIME = 10_000
 _Charge = tuple[Any, ...]
 _Write = Callable[[list[_Charge]], None]

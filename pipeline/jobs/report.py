@@ -14,14 +14,12 @@ from pipeline.owner_rules import OwnerRule
 from pipeline.report.collect import collect
 from pipeline.report.compose import compose
 from pipeline.report.csvs import to_csvs
-from pipeline.report.document import ReportDocument
+from pipeline.report.document import FORMATS, ReportDocument
 from pipeline.report.html import to_html
 from pipeline.report.markdown import to_markdown
 from pipeline.report.period import ReportPeriod
 from pipeline.schemas.gold import GOLD
 from pipeline.tables import TableStore
-
-FORMATS = ("md", "html", "csv")
 
 
 class WrittenReport(NamedTuple):

@@ -22,7 +22,7 @@ from pipeline.report.sections_bill import bill_section
 from pipeline.report.sections_cost import cost_section, ledger_section, locality_section
 from pipeline.report.sections_proposals import error_section, open_section, outcome_section
 from pipeline.report.sections_work import drift_section, rebalance_section, restore_section, warmup_section
-from pipeline.report.summaries import HOUR_MS
+from pipeline.transforms.spans import HOUR_MS
 
 _SECTIONS = (
     open_section,

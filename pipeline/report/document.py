@@ -10,6 +10,8 @@ from agent.values.number_format import counted
 
 Cell = str | int | float | None
 """A raw value. None is unknown."""
+FORMATS = ("md", "html", "csv")
+"""In which a report is written."""
 
 
 class ValueUnit(Enum):

@@ -12,7 +12,7 @@ from agent.values.number_format import counted
 from pipeline.report import words
 from pipeline.report.advice import subject_of, todo
 from pipeline.report.avoidable import AvoidableCost, AvoidableLine
-from pipeline.report.facts import OpenProposal, RackPairBytes, ReportFacts
+from pipeline.report.facts import LASTING_PATHS, OpenProposal, RackPairBytes, ReportFacts
 from pipeline.report.pace import DAY, HOUR, MONTH, CoveredPace
 from pipeline.report.summaries import CONSUME
 from pipeline.schemas import gold
@@ -62,7 +62,9 @@ def _nothing_to_save(facts: ReportFacts, cost: AvoidableCost, pace: CoveredPace)
     if not facts.pairs:
         return "Unknown: the tables hold no traffic of this period."
     unknown = [row for row in facts.pairs if row.zone == "UNKNOWN"]
-    crossing = [row for row in facts.pairs if row.zone == "CROSS_ZONE"]
+    across = [row for row in facts.pairs if row.zone == "CROSS_ZONE"]
+    crossing = [row for row in across if row.path in LASTING_PATHS]
+    copied = sum(row.bytes or 0.0 for row in across) > sum(row.bytes or 0.0 for row in crossing)
     if unknown:
         return _unknown_racks(unknown, every=len(unknown) == len(facts.pairs))
     if any(row.sizeless for row in crossing):
@@ -74,8 +76,10 @@ def _nothing_to_save(facts: ReportFacts, cost: AvoidableCost, pace: CoveredPace)
     if size:
         bill = cost.unavoidable_usd_per_day
         costs = "" if bill is None else f" ({words.money(bill)} a day{pace.price})"
-        return f"Nothing to save: what crosses racks, {words.volume(size)}, is unavoidable{costs}{about}."
-    return f"Nothing to do: no byte crosses racks{about or ', and there are no open proposals'}."
+        beside = " beside copies that are paid once" if copied else ""
+        return f"Nothing to save: what crosses racks{beside}, {words.volume(size)}, is unavoidable{costs}{about}."
+    nothing = "only copies, which are paid once, cross racks" if copied else "no byte crosses racks"
+    return f"Nothing to do: {nothing}{about or ', and there are no open proposals'}."
 
 
 def _unknown_racks(unknown: Sequence[RackPairBytes], *, every: bool) -> str:

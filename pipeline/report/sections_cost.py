@@ -17,7 +17,7 @@ from pipeline.report.document import (
     ValueUnit,
     grid_of,
 )
-from pipeline.report.facts import DailyCost, RackPairBytes, ReaderLocality, ReportFacts
+from pipeline.report.facts import LASTING_PATHS, DailyCost, RackPairBytes, ReaderLocality, ReportFacts
 from pipeline.report.pace import CoveredPace, price_applied, sum_of_known
 from pipeline.report.summaries import CONSUME
 
@@ -110,7 +110,8 @@ def _part(row: DailyCost) -> str:
 
 
 def ledger_section(facts: ReportFacts) -> ReportSection:
-    """Bytes by path and pair of racks; unavoidable bytes are apart."""
+    """Bytes by path and pair of racks; what is unavoidable and what is paid once are apart."""
+    undecided = any(map(_undecided, facts.pairs))
     columns: Columns[RackPairBytes] = (
         (CLUSTER, lambda row: row.cluster),
         (ColumnHead("path"), lambda row: row.path),
@@ -120,7 +121,7 @@ def ledger_section(facts: ReportFacts) -> ReportSection:
         (ColumnHead("bytes", ValueUnit.BYTES), lambda row: row.bytes),
         (ColumnHead("of it unavoidable", ValueUnit.BYTES), lambda row: row.unavoidable_bytes),
         (ColumnHead("avoidable", ValueUnit.BYTES), _avoidable),
-        (_UNDECIDED, lambda row: row.undecided_bytes),
+        (_UNDECIDED, _undecided),
         (ColumnHead("price", ValueUnit.USD), lambda row: row.usd),
         (ColumnHead("price dated"), lambda row: row.price_date or ("" if row.zone != _CROSS else words.UNKNOWN)),
         (ColumnHead("rows of unknown size", ValueUnit.COUNT), lambda row: row.sizeless),
@@ -130,10 +131,10 @@ def ledger_section(facts: ReportFacts) -> ReportSection:
         name="ledger",
         title="Ledger by path and pair of racks",
         lead=_ledger_lead(facts),
-        grid=grid(facts, tuple(one for one in columns if one[0] is not _UNDECIDED or _undecided(facts)), facts.pairs),
+        grid=grid(facts, tuple(one for one in columns if one[0] is not _UNDECIDED or undecided), facts.pairs),
         plot=_ledger_bars(facts),
         alternative_text="Bytes of each path: within a rack, across racks and unavoidable, across racks and avoidable, "
-        "unknown.",
+        "across racks and paid once, unknown.",
     )
 
 
@@ -143,13 +144,16 @@ def _ledger_lead(facts: ReportFacts) -> str:
         return "For all bytes it is unknown whether they crossed racks." if facts.pairs else "The ledger is empty."
     total = sum(row.bytes or 0.0 for row in facts.pairs)
     cross = sum(row.bytes or 0.0 for row in known if row.zone == _CROSS)
-    avoidable, undecided = sum(_avoidable(row) or 0.0 for row in known), _undecided(facts)
+    avoidable, undecided = sum(_avoidable(row) or 0.0 for row in known), sum(map(_undecided, known))
+    once = sum(row.bytes or 0.0 for row in known if _is_paid_once(row))
+    needed = cross - once - avoidable - undecided
     unknown = sum(row.bytes or 0.0 for row in facts.pairs if row.zone == _UNKNOWN)
     return (
         f"{words.share(cross, total)} of {words.volume(total)} crossed racks; "
-        f"{words.volume(cross - avoidable - undecided)} of these no placement avoids at this replication factor, "
+        f"{words.volume(needed)} of these no placement avoids at this replication factor, "
         f"{words.volume(avoidable)} could stay within a rack"
         + (f", for {words.volume(undecided)} it is unknown whether a placement avoids them" if undecided else "")
+        + (f", and {words.volume(once)} were copied, which is paid once" if once else "")
         + f"; for {words.volume(unknown)} it is unknown."
     )
 
@@ -158,49 +162,64 @@ def _ledger_bars(facts: ReportFacts) -> BarPlot | None:
     if not facts.pairs:
         return None
     paths = tuple(sorted({row.path for row in facts.pairs}))
-    parts = (
-        "within a rack",
-        "across, unavoidable",
-        "across, avoidable",
-        "unknown",
-        "across, unknown whether avoidable",
-    )
-    sizes = [[0.0] * len(paths) for _ in parts]
+    sizes: dict[str, list[float]] = {part: [0.0] * len(paths) for part in _PARTS}
     for row in facts.pairs:
-        at, size = paths.index(row.path), row.bytes or 0.0
-        if row.zone == _SAME:
-            sizes[0][at] += size
-        elif row.zone == _CROSS:
-            avoidable = _avoidable(row) or 0.0
-            undecided = row.undecided_bytes or 0.0
-            sizes[1][at] += size - avoidable - undecided
-            sizes[2][at] += avoidable
-            sizes[4][at] += undecided
-        else:
-            sizes[3][at] += size
-    shown = len(parts) if any(sizes[4]) else len(parts) - 1
+        at = paths.index(row.path)
+        for part, size in _split(row).items():
+            sizes[part][at] += size
+    shown = tuple(part for part in _PARTS if part not in _SELDOM or any(sizes[part]))
     return BarPlot(
         bars=paths,
-        parts=parts[:shown],
-        sizes=tuple(map(tuple, sizes[:shown])),
+        parts=shown,
+        sizes=tuple(tuple(sizes[part]) for part in shown),
         label="bytes",
         unit=ValueUnit.BYTES,
         upright=False,
-        hatched=frozenset(parts[3:shown]),
+        hatched=frozenset({_OF_UNKNOWN_RACKS, _UNSURE} & set(shown)),
     )
 
 
-def _avoidable(row: RackPairBytes) -> float | None:
+_WITHIN, _NEEDED, _SPARED, _ONCE = (
+    "within a rack",
+    "across, unavoidable",
+    "across, avoidable",
+    "across, paid once",
+)
+_OF_UNKNOWN_RACKS, _UNSURE = "unknown", "across, unknown whether avoidable"
+_PARTS = (_WITHIN, _NEEDED, _SPARED, _ONCE, _OF_UNKNOWN_RACKS, _UNSURE)
+_SELDOM = frozenset({_ONCE, _UNSURE})
+"""Parts that are left out where none of the bytes is in them."""
+
+
+def _split(row: RackPairBytes) -> dict[str, float]:
+    """The bytes of the row by the parts of the plot."""
+    size = row.bytes or 0.0
     if row.zone != _CROSS:
-        return 0.0 if row.zone == _SAME else None
-    undecided = row.undecided_bytes or 0.0
+        return {_WITHIN if row.zone == _SAME else _OF_UNKNOWN_RACKS: size}
+    if _is_paid_once(row):
+        return {_ONCE: size}
+    avoidable, undecided = _avoidable(row) or 0.0, _undecided(row)
+    return {_NEEDED: size - avoidable - undecided, _SPARED: avoidable, _UNSURE: undecided}
+
+
+def _avoidable(row: RackPairBytes) -> float | None:
+    if row.zone == _SAME or row.path not in LASTING_PATHS:
+        return 0.0
+    if row.zone != _CROSS:
+        return None
+    undecided = _undecided(row)
     if row.bytes is None or 0.0 < row.bytes <= undecided:
         return None
     return max(row.bytes - undecided - (row.unavoidable_bytes or 0.0), 0.0)
 
 
-def _undecided(facts: ReportFacts) -> float:
-    return sum(row.undecided_bytes or 0.0 for row in facts.pairs)
+def _undecided(row: RackPairBytes) -> float:
+    return 0.0 if _is_paid_once(row) else row.undecided_bytes or 0.0
+
+
+def _is_paid_once(row: RackPairBytes) -> bool:
+    """Whether it crossed racks as a copy, which ends by itself."""
+    return row.zone == _CROSS and row.path not in LASTING_PATHS
 
 
 def locality_section(facts: ReportFacts) -> ReportSection:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from pipeline.exact_sums import total, total_sum
 from pipeline.report.facts import (
+    LASTING_PATHS,
     DailyCost,
     LookCoverage,
     MeasuredOutcome,
@@ -24,9 +25,9 @@ from pipeline.report.facts import (
     WarmupTimes,
 )
 
-CONSUME, MOVE = "consume", "move"
+CONSUME = "consume"
 OTHER_READS = "consume, all other groups"
-HOUR_MS, HOUR_S = 3_600_000, 3_600.0
+HOUR_S = 3_600.0
 _THIN = 0.9
 _QUANTITIES = {
     "moves": ("predicted_moves", "measured_moves"),
@@ -260,8 +261,8 @@ def _counted_by(reasons: DataFrame) -> DataFrame:
 
 
 def _by_subject(ledger: DataFrame) -> DataFrame:
-    """What every group reads, and what has to do with every topic, across racks; moves are with their proposals."""
-    flowing = ledger.where(F.col("path") != MOVE)
+    """What every group reads, and what has to do with every topic, across racks; what is copied is paid once."""
+    flowing = ledger.where(F.col("path").isin(*LASTING_PATHS))
     groups = flowing.where(F.col("path") == CONSUME).withColumn("subject", F.concat(F.lit("group/"), "group"))
     topics = flowing.withColumn("subject", F.concat(F.lit("topic/"), "topic"))
     avoidable = F.col("bytes") - F.col("unavoidable_bytes")

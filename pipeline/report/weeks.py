@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pipeline.report.facts import LookCoverage
 from pipeline.report.period import ReportPeriod
-from pipeline.report.summaries import HOUR_MS
+from pipeline.transforms.spans import HOUR_MS
 
 WEEK_MS = 7 * 24 * HOUR_MS
 _LEAST_SHARE = 0.5

@@ -40,11 +40,11 @@ _FLOW = (
 _ROUNDING = 1e-9
 CATCH_UP = "catch-up"
 _PARTITION = ("cluster", "hour_ms", "topic", "partition")
-PLACEMENT_SUMS = MergeableAggregate((*_PARTITION, "was", "now"), {"records": F.sum, "gap_records": F.sum})
+PLACEMENT_SUMS = MergeableAggregate((*_PARTITION, "was", "now"), {"records": F.try_sum, "gap_records": F.try_sum})
 """By placements: they hardly ever change, so halves are computed once for all looks at which they stayed."""
 COPY_SUMS = MergeableAggregate(
     ("cluster", "hour_ms", "path", "topic", "source_rack", "target_rack"),
-    {"bytes": F.sum, "gap_bytes": F.sum, "untold": F.sum},
+    {"bytes": F.try_sum, "gap_bytes": F.try_sum, "untold": F.sum},
 )
 """``untold``: copies whose log dir was not described."""
 
@@ -75,10 +75,10 @@ def ledger(inputs: LedgerInput) -> DataFrame:
     )
     all_flows = reduce(DataFrame.unionByName, [flow.select(*_FLOW) for flow in flows])
     key = ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "zone", "why_unknown")
+    kind = zone(F.col("source_rack"), F.col("target_rack"), F.col("why"))
+    racks = {name: F.coalesce(name, F.lit("")) for name in ("source_rack", "target_rack")}
     added = (
-        all_flows.withColumn("zone", zone(F.col("source_rack"), F.col("target_rack"), F.col("why")))
-        .withColumns({name: F.coalesce(name, F.lit("")) for name in ("source_rack", "target_rack")})
-        .withColumnRenamed("why", "why_unknown")
+        all_flows.withColumns({"zone": kind, "why_unknown": F.col("why"), **racks})
         .groupBy(*key)
         .agg(
             all_or_null(F.col("bytes")).alias("bytes"),
@@ -86,8 +86,12 @@ def ledger(inputs: LedgerInput) -> DataFrame:
             all_or_null(F.col("bytes") * F.col("gap_share")).alias("gap_bytes"),
             F.max("gap_share").alias("gap_share"),
         )
-        .withColumn("confidence", F.when(F.col("gap_share") > 0, "counted").otherwise("seen"))
-        .withColumn("day", day_of(F.col("hour_ms")))
+        .withColumns(
+            {
+                "confidence": F.when(F.col("gap_share") > 0, "counted").otherwise("seen"),
+                "day": day_of(F.col("hour_ms")),
+            }
+        )
     )
     covered = inputs.sizes.groupBy("cluster", "hour_ms").agg(F.max("seconds").alias("seconds"))
     timed = added.join(F.broadcast(covered), on=["cluster", "hour_ms"], how="left")
@@ -141,11 +145,14 @@ def _produced(placed: DataFrame, producers: DataFrame) -> DataFrame:
     split = (
         placed.withColumn("leader_rack", F.col("held.leader_rack"))
         .join(F.broadcast(shares), on="topic", how="left")
-        .withColumn("needed", needed)
-        .withColumn("producer", F.explode(every))
-        .withColumn("bytes", F.col("bytes") * F.col("producer.share"))
-        .withColumn("source_rack", F.col("producer.rack"))
-        .withColumn("target_rack", F.col("leader_rack"))
+        .withColumns({"needed": needed, "producer": F.explode(every)})
+        .withColumns(
+            {
+                "bytes": F.col("bytes") * F.col("producer.share"),
+                "source_rack": F.col("producer.rack"),
+                "target_rack": F.col("leader_rack"),
+            }
+        )
     )
     why = F.when(F.col("source_rack").isNull(), PRODUCER_UNKNOWN).when(F.col("leader_rack").isNull(), LEADER_UNKNOWN)
     crossing = F.col("source_rack") != F.col("target_rack")
@@ -207,12 +214,14 @@ def copy_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None = N
 
 def _moved(sums: DataFrame) -> DataFrame:
     why = F.when(F.col("source_rack").isNull(), LEADER_UNKNOWN).when(F.col("target_rack").isNull(), FOLLOWER_UNKNOWN)
-    return (
-        sums.withColumns({"group": F.lit(""), "why": why})
-        .withColumn("gap_share", share_of("gap_bytes", "bytes"))
-        .withColumn("bytes", F.when(F.col("untold") == 0, F.col("bytes").cast("double")))
-        .withColumn("unavoidable", _of_copies(why))
-    )
+    return sums.withColumns(
+        {
+            "group": F.lit(""),
+            "why": why,
+            "gap_share": share_of("gap_bytes", "bytes"),
+            "bytes": F.when(F.col("untold") == 0, F.col("bytes").cast("double")),
+        }
+    ).withColumn("unavoidable", _of_copies(why))
 
 
 def _of_copies(why: Column) -> Column:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 from agent.decode.members import decode_members
@@ -18,6 +19,7 @@ from agent.telemetry.derived import AssessmentData, FindingData, ReportData, Tas
 from agent.telemetry.events import INPUT_SHAPES, EventKind, TelemetryEvent, from_pieces
 from agent.telemetry.looks import CycleInputs, IncompleteLookError, limits_digest, observation_from_events
 from agent.values.assessment import Locality
+from agent.values.observation import Observation
 from agent.values.snapshot import (
     ConsumerGroup,
     Group,
@@ -33,6 +35,9 @@ from assignors.problem import TopicPartition
 from pipeline.schemas.silver import HIDDEN, UNASSIGNED
 
 Row = dict[str, Any]
+MOST_NUMBER = 2**53
+"""A partition that takes a million records a second has fewer after 280 years, and a double holds each of them."""
+_TOO_LARGE = "the look cannot be read: an offset, a size or a clock in it is beyond 2^53"
 
 
 class BronzeEvent(NamedTuple):
@@ -108,6 +113,7 @@ def rows_of_events(
         task_copies = (copy for data in copies for copy in data.copies)
         return SilverRow("looks", partial), *(SilverRow("copies", _copy(copy, None, None)) for copy in task_copies)
     recorded, snapshot = model(inputs)
+    _check_numbers(recorded.observation)
     return (
         SilverRow("looks", _look(recorded, snapshot)),
         *_brokers(snapshot),
@@ -125,6 +131,14 @@ _DERIVED: Mapping[EventKind, type] = {
     EventKind.ASSESSMENT: AssessmentData,
     EventKind.TASK_COPIES: TaskCopiesData,
 }
+
+
+def _check_numbers(seen: Observation) -> None:
+    """Raises UnreadableError for an offset, a size or a clock of which later sums and differences cannot be made."""
+    committed = chain.from_iterable(offsets.values() for offsets in seen.committed_offsets.values())
+    numbers = chain((seen.monotonic_ms,), seen.end_offsets.values(), seen.replica_bytes.values(), committed)
+    if max(map(abs, numbers)) > MOST_NUMBER:
+        raise UnreadableError(_TOO_LARGE)
 
 
 def events_of(raw: Iterable[BronzeEvent]) -> Iterator[TelemetryEvent]:
@@ -351,6 +365,8 @@ def _copies(snapshot: Snapshot) -> Iterator[SilverRow]:
 
 def _copy(copy: TaskCopy, rack: str | None, changelogs: list[str] | None) -> Row:
     lag = copy.lag
+    if abs(copy.end_offset_sum or 0) > MOST_NUMBER:
+        raise UnreadableError(_TOO_LARGE)
     return {
         "group": copy.group_id,
         "process": copy.process_id,

@@ -36,6 +36,8 @@ from pipeline.transforms.look_rows import (
 _COMMON = ("cluster", "look", "taken_ms")
 _ROWS = 5_000
 """Rows that leave at a time."""
+_UNFIT = (pa.ArrowException, OverflowError, TypeError, ValueError)
+"""What Arrow raises for a value that a column cannot hold: too large a number, half a surrogate pair."""
 
 
 def _short(table: TableSpec) -> str:
@@ -102,8 +104,16 @@ def silver_table(wide: DataFrame, table: TableSpec) -> DataFrame:
 def _heads(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     schema = to_arrow_schema(_EVENTS)
     for events in _looks(batches):
-        rows = [event._asdict() for event in events_about_the_cluster(BronzeEvent(**row) for row in events)]
-        yield pa.RecordBatch.from_pylist(rows, schema=schema)
+        given = [BronzeEvent(**row) for row in events]
+        try:
+            batch = _event_batch(events_about_the_cluster(given), schema)
+        except _UNFIT:
+            batch = _event_batch(given, schema)  # as it came, so it fits; each part joins its fragments again
+        yield batch
+
+
+def _event_batch(events: Iterable[BronzeEvent], schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([event._asdict() for event in events], schema=schema)
 
 
 def _rows(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -115,7 +125,7 @@ def _rows(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.R
         try:
             # A small look or a part fits into memory; what a column cannot hold shows before anything of it has left.
             yield from list(_batches(head, _silver_rows(chain([head], rest), part), schema))
-        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        except _UNFIT as error:
             yield from _batches(head, (_unreadable(problem_of(error), part),), schema)
 
 

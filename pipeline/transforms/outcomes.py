@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from pipeline.exact_sums import all_or_null
 from pipeline.schemas.gold import OUTCOMES
-from pipeline.transforms.spans import day_of
+from pipeline.transforms.spans import LAST_MS, day_of
 
 WINDOW_MS = 600_000
 """How long before and after is measured, at most; shorter where looks begin or end. Other acts meanwhile are in it."""
@@ -204,8 +204,8 @@ def published(proposals: DataFrame) -> DataFrame:
         .groupBy("cluster", F.col("said.id").alias("proposal"))
         .agg(
             F.max_by("said", "time_ms").alias("said"),
-            F.min("said.created_ms").alias("created_ms"),
-            F.max("said.expires_ms").alias("expires_ms"),
+            F.min(_time("said.created_ms")).alias("created_ms"),
+            F.max(_time("said.expires_ms")).alias("expires_ms"),
             F.max("time_ms").alias("written_ms"),
         )
     )
@@ -213,7 +213,7 @@ def published(proposals: DataFrame) -> DataFrame:
         proposals.where(F.col("type").startswith(VOID) & F.col("data").isNotNull())
         .select("cluster", F.from_json("data", _LIFE).alias("life"))
         .groupBy("cluster", F.col("life.id").alias("proposal"))
-        .agg(F.max("life.at_ms").alias("void_ms"))
+        .agg(F.max(_time("life.at_ms")).alias("void_ms"))
     )
     return newest.join(ended, on=["cluster", "proposal"], how="left").withColumn(
         # One that was published again since then is open again.
@@ -281,13 +281,18 @@ def _targets(rows: DataFrame) -> DataFrame:
     every = F.transform(
         F.arrays_zip("of.topic", "of.partition", "of.before", "of.after"),
         lambda one: F.struct(
-            F.col("of.topics")[one["topic"]][0].alias("topic"),
+            F.get(F.get("of.topics", one["topic"]), F.lit(0)).alias("topic"),
             one["partition"].alias("partition"),
-            F.col("of.replicas")[one["before"]].alias("before"),
-            F.col("of.replicas")[one["after"]].alias("after"),
+            F.get("of.replicas", one["before"]).alias("before"),
+            F.get("of.replicas", one["after"]).alias("after"),
         ),
     )
     return parts.groupBy("cluster", "proposal").agg(F.flatten(F.collect_list(every)).alias("targets"))
+
+
+def _time(name: str) -> Column:
+    """The time in epoch milliseconds; null for one that no calendar has."""
+    return F.when(F.col(name).between(0, LAST_MS), F.col(name))
 
 
 def _ended(kind: Column) -> Column:
@@ -317,10 +322,10 @@ def _triggers(rows: DataFrame) -> DataFrame:
         "cluster",
         "proposal",
         state.otherwise("done").alias("acted_state"),
-        F.col("told.acted_ms").alias("applied_ms"),
-        F.col("told.judgement.at_ms").alias("done_ms"),
+        _time("told.acted_ms").alias("applied_ms"),
+        _time("told.judgement.at_ms").alias("done_ms"),
         F.lit(None)
         .cast("array<struct<topic:string,partition:int,before:array<int>,after:array<int>>>")
         .alias("targets"),
-        (F.col("told.judgement.came") + F.col("told.judgement.beyond_count")).alias("came"),
+        F.try_add("told.judgement.came", F.col("told.judgement.beyond_count")).alias("came"),
     )

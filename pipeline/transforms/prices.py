@@ -53,8 +53,7 @@ def priced(flows: DataFrame, prices: DataFrame) -> DataFrame:
     return (
         flows.crossJoin(F.broadcast(price_rows))
         .withColumn("best", best)
-        .withColumn("usd", usd)
-        .withColumn("price_date", F.when(crossing, F.col("best.from_date")))
+        .withColumns({"usd": usd, "price_date": F.when(crossing, F.col("best.from_date"))})
         .drop("price_rows", "best")
     )
 

@@ -29,7 +29,7 @@ _READ = ("cluster", "hour_ms", "group", "role", "reader", "topic", "partition")
 _ADDED = ("ms", "records", "appended", "gap_ms", "gap_records", "by_commits")
 READ_SUMS = MergeableAggregate(
     (*_READ, "was", "now"),
-    dict.fromkeys(_ADDED, F.sum) | {"committed": F.max},
+    dict.fromkeys(_ADDED, F.try_sum) | {"committed": F.max},
 )
 """Of it in gaps ``gap_ms`` and ``gap_records``, and by commits ``by_commits``. By routes: they hardly ever change, so
 halves are computed once for all looks at which they stayed."""
@@ -172,11 +172,19 @@ def read_sums(readings: DataFrame, spans: DataFrame, before: DataFrame | None = 
     """What readers took, as `READ_SUMS`, of `read_changes` rows by the hours (or windows) that ``spans`` names."""
     known = spanned(readings.where(F.col("read").isNotNull()), spans)
     return READ_SUMS.aggregate(
-        known.withColumn("records", part_of(F.col("read")))
-        .withColumn("appended", part_of(F.coalesce("appended", F.lit(0))))
-        .withColumns({"gap_ms": of_gap(F.col("ms")), "gap_records": of_gap(F.col("records"))})
-        .withColumn("committed", F.col("basis") == "committed")
-        .withColumn("by_commits", F.when(F.col("committed"), F.col("records")).otherwise(F.lit(0).cast("long"))),
+        known.withColumns(
+            {
+                "records": part_of(F.col("read")),
+                "appended": part_of(F.coalesce("appended", F.lit(0))),
+                "gap_ms": of_gap(F.col("ms")),
+                "committed": F.col("basis") == "committed",
+            }
+        ).withColumns(
+            {
+                "gap_records": of_gap(F.col("records")),
+                "by_commits": F.when(F.col("committed"), F.col("records")).otherwise(F.lit(0).cast("long")),
+            }
+        ),
         before,
     )
 
@@ -204,7 +212,7 @@ def read_traffic(routes: DataFrame) -> DataFrame:
     in_gaps = F.col("bytes") * share_of("gap_records", "records")
     both = (all_or_null(F.col("bytes") - in_gaps).alias("bytes"), all_or_null(in_gaps).alias("gap_bytes"))
     by_reader = routes.groupBy(*key, "role", "reader").agg(
-        *(F.sum(name).alias(name) for name in _ADDED), F.max("committed").alias("committed"), *both
+        *(F.try_sum(name).alias(name) for name in _ADDED), F.max("committed").alias("committed"), *both
     )
     added = by_reader.groupBy(*key).agg(
         (F.max(F.col("ms") - F.col("gap_ms")) / 1000.0).alias("seconds"),
@@ -213,21 +221,23 @@ def read_traffic(routes: DataFrame) -> DataFrame:
         F.max("committed").alias("committed"),
         *(all_or_null(F.col(name)).alias(name) for name in ("bytes", "gap_bytes")),
     )
-    return (
-        added.withColumn("catching_up", F.col("committed") & (F.col("records") > F.col("appended") * CATCHING_UP))
-        .withColumn("records", (F.col("records") - F.col("gap_records")).cast("long"))
-        .withColumns({"gap_records": F.col("gap_records").cast("long"), "bytes_per_s": per_second("bytes")})
-        .withColumn("basis", F.when(F.col("committed"), "committed").otherwise("tail"))
-        .withColumn("day", day_of(F.col("hour_ms")))
-        .select(*READ_TRAFFIC.schema.names)
-    )
+    return added.withColumns(
+        {
+            "catching_up": F.col("committed") & (F.col("records") > F.col("appended") * CATCHING_UP),
+            "records": (F.col("records") - F.col("gap_records")).try_cast("long"),
+            "gap_records": F.col("gap_records").try_cast("long"),
+            "bytes_per_s": per_second("bytes"),
+            "basis": F.when(F.col("committed"), "committed").otherwise("tail"),
+            "day": day_of(F.col("hour_ms")),
+        }
+    ).select(*READ_TRAFFIC.schema.names)
 
 
 # --- lags -----------------------------------------------------------------------------------------------------------
 
 _LAG_KEY = ("cluster", "hour_ms", "group", "topic")
 LAG_SUMS = MergeableAggregate(
-    _LAG_KEY, {"looks": F.sum, "unknown_looks": F.sum, "least": F.min, "total": F.sum, "most": F.max, "last": F.max}
+    _LAG_KEY, {"looks": F.sum, "unknown_looks": F.sum, "least": F.min, "total": F.try_sum, "most": F.max, "last": F.max}
 )
 
 
@@ -239,7 +249,7 @@ def lag_sums(readings: DataFrame, before: DataFrame | None = None) -> DataFrame:
     at_look = (
         readings.where(F.col("role") == "active")
         .groupBy("cluster", "hour_ms", "group", "topic", "look", "taken_ms")
-        .agg(F.when(F.count("lag") == F.count(F.lit(1)), F.sum("lag")).alias("lag"))
+        .agg(F.when(F.count("lag") == F.count(F.lit(1)), F.try_sum("lag")).alias("lag"))
     )
     known = F.col("lag").isNotNull()
     return LAG_SUMS.aggregate(

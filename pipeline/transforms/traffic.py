@@ -22,7 +22,7 @@ _KEY = ("cluster", "hour_ms", "topic", "partition")
 _GROWN = ("grown_bytes", "grown_records", "rated")
 TRAFFIC_SUMS = MergeableAggregate(
     _KEY,
-    dict.fromkeys(("ms", "records", "gap_ms", "gap_records", *_GROWN), F.sum) | {"grown": listed, "learned": F.max},
+    dict.fromkeys(("ms", "records", "gap_ms", "gap_records", *_GROWN), F.try_sum) | {"grown": listed, "learned": F.max},
 )
 """Of it in gaps: ``gap_ms`` and ``gap_records``. ``grown``: each interval between two sizes (ratio, bytes, records),
 ``rated`` how many have a ratio, ``grown_bytes`` and ``grown_records`` of all; ``learned``: of the last look."""
@@ -107,17 +107,17 @@ def traffic_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None 
     """
     known = spanned(changes, spans).where(F.col("records").isNotNull())
     return TRAFFIC_SUMS.aggregate(
-        known.withColumn("records", part_of(F.col("records")))
-        .withColumns({"gap_ms": of_gap(F.col("ms")), "gap_records": of_gap(F.col("records"))})
-        .withColumns(
+        known.withColumns(
             {
+                "records": part_of(F.col("records")),
+                "gap_ms": of_gap(F.col("ms")),
                 "grown_bytes": F.col("grown.bytes"),
                 "grown_records": F.col("grown.records"),
                 "rated": F.col("grown.ratio").isNotNull().cast("long"),
                 "grown": F.when(F.col("grown").isNotNull(), F.array("grown")),
+                "learned": F.struct("taken_ms", F.col("learned_bytes_per_record").alias("bytes_per_record")),
             }
-        )
-        .withColumn("learned", F.struct("taken_ms", F.col("learned_bytes_per_record").alias("bytes_per_record"))),
+        ).withColumn("gap_records", of_gap(F.col("records"))),
         before,
     )
 
@@ -143,7 +143,7 @@ def partition_traffic(taken: DataFrame) -> DataFrame:
     )
     grown = added.withColumns({name: _uncut(name) for name in ("grown_bytes", "grown_records")})
     topic = Window.partitionBy("cluster", "hour_ms", "topic")
-    of_topic = F.sum("grown_bytes").over(topic) / F.nullif(F.sum("grown_records").over(topic), F.lit(0))
+    of_topic = F.try_sum("grown_bytes").over(topic) / F.nullif(F.try_sum("grown_records").over(topic), F.lit(0))
     measured = F.col("grown_bytes") / F.nullif(F.col("grown_records"), F.lit(0))
     sized = grown.withColumns({"of_topic": of_topic, "measured": measured})
     per_record = F.coalesce("measured", "of_topic", "learned")
@@ -227,7 +227,9 @@ def _uncut(name: str) -> Column:
     median = F.get(grown, (F.size(grown) - rated + F.floor(rated / 2)).cast("int"))["ratio"]
     together = F.col("grown_bytes") / F.nullif(F.col("grown_records"), F.lit(0))
     uncut = F.filter(grown, lambda one: one["ratio"] >= median * _CUT_SHARE)
-    of_uncut = F.aggregate(uncut, F.lit(0).cast("long"), lambda total, one: total + one[name.removeprefix("grown_")])
+    of_uncut = F.aggregate(
+        uncut, F.lit(0).cast("long"), lambda total, one: F.try_add(total, one[name.removeprefix("grown_")])
+    )
     return (
         F.when(rated == 0, F.lit(0).cast("long"))
         .when(together >= median * _WHOLE_SHARE, F.col(name))

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from agent.values.kafka import STABLE
 from pipeline.exact_sums import exact_sum
 from pipeline.schemas.gold import RESTORE_RATES, WARMUPS
-from pipeline.transforms.spans import LONGEST_MS, day_of, hour_of
+from pipeline.transforms.spans import HOUR_MS, LONGEST_MS, day_of, hour_of
 
 _COPY = ("cluster", "group", "process", "task")
 
@@ -56,13 +56,15 @@ def _steps(episodes: DataFrame, groups: DataFrame) -> DataFrame:
     states = groups.select("cluster", "look", "group", "state")
     return (
         episodes.join(states, on=["cluster", "look", "group"], how="left")
-        .withColumn("before_ready", ~F.coalesce(ready, F.lit(False)))  # noqa: FBT003
-        .withColumn("step_ms", F.col("taken_ms") - F.lag("taken_ms").over(in_order))
-        .withColumn("closed", closed)
-        .withColumn(
-            "restored", F.when(closed.isNotNull(), F.greatest(closed + F.coalesce(appended, F.lit(0)), F.lit(0.0)))
+        .withColumns(
+            {
+                "before_ready": ~F.coalesce(ready, F.lit(False)),  # noqa: FBT003
+                "step_ms": F.col("taken_ms") - F.lag("taken_ms").over(in_order),
+                "closed": closed,
+                "restored": F.when(closed.isNotNull(), F.greatest(closed + F.coalesce(appended, F.lit(0)), F.lit(0.0))),
+                "advances": F.coalesce(closed > 0, F.lit(False)),  # noqa: FBT003
+            }
         )
-        .withColumn("advances", F.coalesce(closed > 0, F.lit(False)))  # noqa: FBT003
         .withColumn("others", F.sum(F.col("advances").cast("int")).over(beside) - F.col("advances").cast("int"))
     )
 
@@ -92,8 +94,12 @@ def _summed(steps: DataFrame) -> DataFrame:
     )
     waited = F.when(F.col("outcome") == "promoted", (F.col("after.seen_after") - F.col("ready_ms")) / 1000.0)
     return (
-        added.withColumn("outcome", _outcome(F.col("after")))
-        .withColumn("seconds", (F.coalesce("ready_ms", "last_ms") - F.col("began_ms")) / 1000.0)
+        added.withColumns(
+            {
+                "outcome": _outcome(F.col("after")),
+                "seconds": (F.coalesce("ready_ms", "last_ms") - F.col("began_ms")) / 1000.0,
+            }
+        )
         .withColumns({"waited_s": waited, "hour_ms": hour_of(F.col("began_ms")), "day": day_of(F.col("began_ms"))})
         .select(*WARMUPS.schema.names)
     )
@@ -112,7 +118,7 @@ def _outcome(after: Column) -> Column:
 
 # --- restore rates --------------------------------------------------------------------------------------------------
 
-LEARNED_MS = 14 * 24 * 3_600_000
+LEARNED_MS = 14 * 24 * HOUR_MS
 """Restores of this time, up to a cluster's last, give its rates."""
 SHORTEST_S = 1.0
 """A restore that advanced for less time has no rate."""

@@ -84,11 +84,11 @@ def _within(hours: DataFrame, looks: DataFrame, window_ms: int) -> DataFrame:
 def _rate(what: str, known: str) -> Column:
     """The average over the seconds in which it is known; null where it never is."""
     seconds = F.sum(F.when(F.col(known).isNotNull(), F.col("seconds")))
-    return F.when(seconds > 0, F.sum(what) / seconds)
+    return F.when(seconds > 0, F.try_sum(what) / seconds)
 
 
 def _per_record() -> Column:
-    records = F.sum(F.when(F.col("bytes").isNotNull(), F.col("records")))
+    records = F.try_sum(F.when(F.col("bytes").isNotNull(), F.col("records")))
     return F.when(records > 0, F.sum("bytes") / records)
 
 

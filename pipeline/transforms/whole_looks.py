@@ -21,7 +21,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from agent.telemetry.changes import kept_places, moved_data
 from agent.telemetry.events import EventKind, from_pieces
 from agent.telemetry.looks import IncompleteLookError
-from agent.values.typed_json import UnreadableError
 from pipeline.python_workers import map_in_arrow
 from pipeline.schemas.bronze import TELEMETRY
 
@@ -43,6 +42,8 @@ class StandingEvent(NamedTuple):
 _SCHEMA = t.StructType([TELEMETRY.schema[name] for name in StandingEvent._fields])
 _ROWS = 1_000
 """Rows that leave at a time."""
+_MOST_N = 2**31 - 1
+"""What the column of an event's number holds."""
 
 
 def whole_looks(rows: DataFrame, telemetry: DataFrame) -> DataFrame:
@@ -107,6 +108,8 @@ def whole_rows(own: list[StandingEvent], full: Mapping[int, list[StandingEvent]]
     found: list[StandingEvent] = []
     try:
         for place in kept_places((json.loads(event.data) for event in kept.values()), full):
+            if not 0 <= place.n <= _MOST_N:
+                return own
             sources = full[place.of]
             if place.deltas is not None:
                 sources = [_moved(sources, place.deltas)]
@@ -114,7 +117,7 @@ def whole_rows(own: list[StandingEvent], full: Mapping[int, list[StandingEvent]]
                 part = source.event_id.removeprefix(f"{source.cluster}/{source.look}/{source.n}")
                 name = f"{first.cluster}/{first.look}/{place.n}{part}"
                 found.append(source._replace(event_id=name, look=first.look, n=place.n, taken_ms=first.taken_ms))
-    except (IncompleteLookError, UnreadableError, ValueError):
+    except Exception:  # noqa: BLE001 foreign bytes; `look_rows` finds out why
         return own
     return [event for event in own if event.kind != EventKind.KEPT] + found
 

@@ -42,7 +42,7 @@ def test_partitions_that_wait_are_counted_as_nothing_copied() -> None:
 
 
 def test_where_a_size_is_unknown_or_other_copies_are_made_the_whole_is_unknown() -> None:
-    gap = Gap(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, "broker 2", "no answer")
+    gap = Gap.of_broker(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, 2, "no answer")
     assert amount(replace(look((0,), {0: 500}), gaps=(gap,))) is None
     assert amount(replace(look((0,), {0: 500}), replica_bytes={})) is None
     back = replace(look((), {}), reassignments=(RawReassignment(tp("t-0"), (1, 2, 4), (4,), (2,)),))
@@ -83,7 +83,7 @@ def test_where_a_copy_just_began_the_rate_is_the_least_that_it_is() -> None:
 
 def test_copies_of_unknown_size_are_counted_and_no_bytes_made_up_for_them() -> None:
     unread, half = look((0, 1), {0: 500}), look((0, 1), {0: 500})
-    half = replace(half, gaps=(Gap(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, "broker 1", "no answer"),))
+    half = replace(half, gaps=(Gap.of_broker(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, 1, "no answer"),))
     assert paces(half) == [
         "; moving now: 500 B of 2.0 kB copied and 1 copy of unknown size, rate unknown, time left unknown for these"
     ]

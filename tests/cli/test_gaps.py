@@ -23,8 +23,8 @@ def refused() -> Answers:
 
 
 def test_all_parts_that_a_broker_owes_are_one_line() -> None:
-    gaps = [Gap(part, GapCause.UNREACHABLE, "broker 2", "h:2: refused") for part in REFUSED]
-    gaps += [Gap(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, "broker 3", "nothing in 5 s")]
+    gaps = [Gap.of_broker(part, GapCause.UNREACHABLE, 2, "h:2: refused") for part in REFUSED]
+    gaps += [Gap.of_broker(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, 3, "nothing in 5 s")]
     gaps += [
         Gap(ObservationPart.TOPICS, GapCause.NOT_ALLOWED, "", "no"),
         Gap(ObservationPart.GROUPS, GapCause.NOT_ALLOWED, "", "other"),

@@ -136,7 +136,7 @@ def test_own_moves_name_their_plan_and_attempts_stand_side_by_side(
 ) -> None:
     shown(monkeypatch, moving())
     second = f"{MOVE.id}.2"
-    rate = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, "50000000", None, second, 1)
+    rate = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, 50_000_000, None, second, 1)
     write_journal(
         path,
         *plan(PlanState.ROLLED_BACK),
@@ -160,7 +160,7 @@ def test_a_journal_with_a_record_that_is_no_throttle_is_not_shown_in_part(
     here: Run, path: Path, monkeypatch: pytest.MonkeyPatch, what: tuple[str, ...]
 ) -> None:
     shown(monkeypatch, moving())
-    write_journal(path, *plan(PlanState.OPEN), ThrottleDebt(ThrottleResource(topic=""), LEADER_RATE, "5", None, "p", 1))
+    write_journal(path, *plan(PlanState.OPEN), ThrottleDebt(ThrottleResource(topic=""), LEADER_RATE, 5, None, "p", 1))
     answer = here("reassign", *what, *options(path))
     assert (answer.exit_code, answer.stdout) == (2, "")
     assert "A record of the journal cannot be read" in answer.stderr

@@ -43,7 +43,7 @@ def seen_now() -> LoopState:
         full.cycle,
         snapshot=replace(
             snapshot,
-            gaps=(Gap(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, "broker 2", "late"),),
+            gaps=(Gap.of_broker(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, 2, "late"),),
             bytes_per_s={row.id: 1.0 for topic in snapshot.topics.values() for row in topic.partitions},
         ),
         detection=replace(full.cycle.detection, assessments={"g": judged}),

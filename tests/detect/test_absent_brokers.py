@@ -11,7 +11,7 @@ from agent.memory.codec import memory_from_json, memory_to_json
 from agent.plan.make import make_plan
 from agent.propose.make import propose
 from agent.values.finding import FindingReason as Reason
-from agent.values.finding import FindingSeverity
+from agent.values.finding import FindingSeverity, SubjectId
 from agent.values.limits import Limits, RackLimits
 from agent.values.memory import after_restart
 from agent.values.number_format import lasted
@@ -284,7 +284,7 @@ def test_no_leader_follows_its_readers_from_a_broker_of_unknown_rack() -> None:
     plan, proposals = planned(run)
     moved = [row for one in proposals for row in one.before if one.reason is ProposalReason.LEADERS_TO_READERS]
     assert all(row.value[0] != 3 for row in moved)
-    assert ("topic/orders", Unplanned.UNKNOWN_RACK) in plan.unplanned
+    assert (SubjectId("topic", "orders"), Unplanned.UNKNOWN_RACK) in plan.unplanned
 
 
 def test_a_leader_elsewhere_while_its_preferred_broker_is_absent_is_no_fault() -> None:

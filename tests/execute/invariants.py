@@ -110,7 +110,7 @@ def _owed(setting: ThrottleChange, journal: ReassignmentRecords) -> bool:
     debts = {(debt.resource, debt.key): debt for debt in journal.debts}
     debt = debts.get((setting.resource, setting.key))
     return debt is not None and (
-        setting.op not in (OpType.SET, OpType.APPEND) or setting.value in (debt.ours, debt.before)
+        setting.op not in (OpType.SET, OpType.APPEND) or setting.value in (debt.value, debt.before)
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from agent.documents.journal import history_rows
 from agent.execute.commands.apply import apply_commands
 from agent.execute.reassign.messages import CommandReceived, PlanAccepted, PlanCommand
 from agent.journal import entries
-from agent.journal.approvals import ApprovalState, approval_cleanup, approval_of, plan_hash
+from agent.journal.approvals import ApprovalState, approval_cleanup, approval_of, plan_hash, written
 from agent.journal.commands import CommandVerb, ExecutionPause, pause_in, paused
 from agent.journal.entries import JournalState, JournalWrite
 from agent.journal.triggers import TriggerEffect, TriggerEntry, TriggerExpectation, intent
@@ -384,3 +385,18 @@ def test_an_approval_whose_rebalance_was_triggered_is_used_and_not_void() -> Non
         assert told["state"] == ("used" if gone.used else "void")
         followed = state_of(after, MOVE.id)
         assert (followed.code is None) is gone.used, "who follows it waits for the judgement"
+
+
+def test_an_approval_that_no_command_of_the_history_left_is_a_row_of_its_own() -> None:
+    """Its sentence begins as that of an earlier one, which held for longer."""
+    limits = replace(LIMITS, approve=replace(LIMITS.approve, valid_ms=150 * MINUTE))
+    view = journal(
+        *apply_commands([ask(CommandVerb.APPROVE, MOVE)], EMPTY, STANDING, limits, NOW_MS).writes, at_ms=NOW_MS
+    )
+    assert [row["what"] for row in history_rows(view)] == ["approve"]
+    approval = approval_of(view, MOVE.id)
+    assert approval is not None
+    assert approval.sentence.endswith("within 2 h 30 min")
+    later = approval._replace(at_ms=NOW_MS + 1, sentence=approval.sentence.removesuffix(" 30 min"))
+    view = journal(written(later), at_ms=NOW_MS + 1, view=view)
+    assert [row["what"] for row in history_rows(view)] == ["approve", "approval"]

@@ -253,7 +253,7 @@ def test_an_alarm_on_what_the_controller_refuses_names_the_plan_or_none_where_on
     live.wait(3)
     assert {say.proposal_id for say in live.notices if "the controller refuses" in say.sentence} == {"p"}
     live.notices.clear()
-    live.journal = ReassignmentRecords(debts=(ThrottleDebt(*RATES[0], None, "p", 1),))
+    live.journal = ReassignmentRecords(debts=(ThrottleDebt(*RATES[0][:2], 7, None, "p", 1),))
     live.cluster = live.cluster._replace(settings=RATES[:1])
     live.lead()
     live.wait(60)

@@ -230,7 +230,7 @@ def test_what_is_stuck_gets_twice_its_rate_and_the_former_one_is_remembered():
     assert live.alarms() == ["no progress for 300 s: t-0; the rate is now 10 B/s"]
     assert live.journal.batches[0].rate_bytes_per_s == 10
     rates = {(debt.ours, debt.formerly) for debt in live.journal.debts if debt.key in (LEADER_RATE, FOLLOWER_RATE)}
-    assert rates == {("10", "5")}
+    assert rates == {(10, 5)}
     assert "batch 1: 1 partition moving" in [say.sentence for say in live.notices]
 
 

@@ -23,6 +23,7 @@ from agent.values.reassignment import (
     in_force,
     latest,
     moved_by,
+    proposal_of,
     rollback_name,
     rolled_back_plan,
 )
@@ -52,6 +53,15 @@ from tests.journals import journal
 from tests.snapshots import NOW_MS, tp
 
 # --- names ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "of"),
+    [("p-1", "p-1"), ("p-1.2", "p-1"), ("p-1-back", "p-1"), ("p-1-back.2", "p-1"), ("p-1.2-back.3", "p-1"), ("", "")],
+)
+def test_a_plan_is_of_the_proposal_that_it_carries_out_or_rolls_back(name: str, of: str) -> None:
+    assert proposal_of(name) == of
+    assert proposal_of(rollback_name(name)) == of
 
 
 @given(st.from_regex(r"p-[0-9a-f]{12}", fullmatch=True), st.integers(1, 10**8))

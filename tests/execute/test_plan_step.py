@@ -119,7 +119,7 @@ def test_lists_of_throttled_replicas_stay_within_a_record():
     moves = tuple(target(number, before=before, after=after) for number in range(500))
     batch = next_batch(moves, ClusterView(frozenset((*before, *after)), ()), policy())
     throttles = batch_throttles(Batch("p", 1, batch, rate_bytes_per_s=1), ClusterView(frozenset(), ()))
-    listed = {debt.key: len(debt.ours) for debt in throttles.debts}
+    listed = {debt.key: len(debt.value) for debt in throttles.debts}
     assert set(listed) == {FOLLOWER_REPLICAS, LEADER_REPLICAS}
     assert 0.98 * RECORD_BYTES < sum(listed.values()) <= RECORD_BYTES
 

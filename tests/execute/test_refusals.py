@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.execute.rebalance.refusals import OPEN_MS, RefusalReason, TriggerRefusal, refusal
+from agent.execute.rebalance.refusals import OPEN_MS, RefusalCause, RefusalReason, RefusalSource, refusal
 from agent.journal.entries import Entry, JournalState, JournalWrite
 from agent.journal.triggers import (
     LearnedGroup,
@@ -56,7 +56,7 @@ def judge(
     reason: ProposalReason = ProposalReason.REBALANCE_IMPROVES,
     moved: dict[str, int] | None = None,
     client: str | None = None,
-) -> TriggerRefusal | None:
+) -> RefusalCause | None:
     groups = {"g": GroupLimits(client_software_name=client)}
     limits = Limits(groups=groups, trigger=allowed)
     proposal = a_proposal("g", reason=reason)
@@ -401,3 +401,28 @@ def test_waits_of_the_journal_say_how_long_ago_it_was() -> None:
         "the racks of t changed 30 s ago; within metadata.max.age.ms (300 s) the group notices that and rebalances "
         "by itself"
     )
+
+
+@pytest.mark.parametrize(
+    ("cause", "known_by", "lasting"),
+    [
+        pytest.param(
+            RefusalCause(RefusalReason.ROLLING, "s", RefusalSource.SETTING, "trigger.rolling"),
+            "set by trigger.rolling", True, id="a setting ends it",
+        ),
+        pytest.param(
+            RefusalCause(RefusalReason.ROLLING, "s", RefusalSource.LEARNED, "set by set"),
+            "learned from set by set", False, id="it passes",
+        ),
+        pytest.param(
+            RefusalCause(RefusalReason.TRANSACTIONAL, "s", RefusalSource.NO_SETTING, "trigger.transactional"),
+            "not set by trigger.transactional", True, id="its reason lasts",
+        ),
+        pytest.param(
+            RefusalCause(RefusalReason.UNJUDGED, "s", RefusalSource.JOURNAL), "known from the journal", False,
+            id="the next judgement ends it",
+        ),
+    ],
+)  # fmt: skip
+def test_whether_a_refusal_lasts_is_of_its_reason_and_source(cause: RefusalCause, known_by: str, lasting: bool) -> None:
+    assert (cause.known_by, cause.lasting) == (known_by, lasting)

@@ -106,7 +106,7 @@ def test_what_others_set_meanwhile_stays(before, meanwhile):
         during[where] = ",".join(dict.fromkeys(it for it in both if it)) if where[0] == TOPIC else value
     left = cleared(debts, during)
     for where, value in meanwhile.items():
-        ours = {entry for debt in debts if (debt.resource, debt.key) == where for entry in debt.ours.split(",")}
+        ours = {entry for debt in debts if (debt.resource, debt.key) == where for entry in debt.value.split(",")}
         assert set(value.split(",")) - ours <= set(left.get(where, "").split(","))
 
 
@@ -121,9 +121,9 @@ def test_setting_twice_and_clearing_twice_changes_nothing_more(others):
 
 def test_sources_send_and_copies_receive_at_the_rate():
     debts = batch_throttles(BATCH, seen({})).debts
-    rates = {(debt.resource.name, debt.key) for debt in debts if debt.ours == "10"}
+    rates = {(debt.resource.name, debt.key) for debt in debts if debt.ours == 10}
     assert rates == {(name, LEADER_RATE) for name in "123"} | {("1", FOLLOWER_RATE), ("3", FOLLOWER_RATE)}
-    lists = {debt.key: debt.ours for debt in debts if debt.resource == TOPIC}
+    lists = {debt.key: debt.value for debt in debts if debt.resource == TOPIC}
     assert lists == {LEADER_REPLICAS: "0:1,0:2,1:2,1:3", FOLLOWER_REPLICAS: "0:3,1:1"}
 
 
@@ -135,13 +135,13 @@ def test_a_default_of_the_cluster_stays_and_is_told():
 
 def test_a_broker_that_is_down_is_told_nothing_and_owes_until_it_is_back():
     assert not [it for it in batch_throttles(BATCH, seen({}, up=(1, 2))).debts if it.resource.broker == 3]
-    debt = ThrottleDebt(ThrottleResource(broker=3), LEADER_RATE, "10", None, "p", 1)
+    debt = ThrottleDebt(ThrottleResource(broker=3), LEADER_RATE, 10, None, "p", 1)
     assert throttle_status(debt, seen({(debt.resource, debt.key): "10"}, up=(1, 2))) is ThrottleStatus.UNREACHABLE
     assert throttle_status(debt, seen({(debt.resource, debt.key): "10"})) is ThrottleStatus.STANDS
 
 
 def test_what_was_not_read_is_not_set_and_what_is_down_cannot_be():
-    debt = ThrottleDebt(ThrottleResource(broker=3), LEADER_RATE, "10", None, "p", 1)
+    debt = ThrottleDebt(ThrottleResource(broker=3), LEADER_RATE, 10, None, "p", 1)
     there = seen({(debt.resource, debt.key): "10"})
     assert complete(debt, there)
     assert not complete(debt, there._replace(unread=frozenset({debt.resource})))
@@ -150,7 +150,7 @@ def test_what_was_not_read_is_not_set_and_what_is_down_cannot_be():
 
 
 def test_a_rate_that_stood_before_a_new_pace_is_still_ours():
-    debt = ThrottleDebt(ThrottleResource(broker=3), LEADER_RATE, "20", None, "p", 1, formerly="10")
+    debt = ThrottleDebt(ThrottleResource(broker=3), LEADER_RATE, 20, None, "p", 1, formerly=10)
     assert throttle_status(debt, seen({(debt.resource, debt.key): "10"})) is ThrottleStatus.STANDS
     assert throttle_status(debt, seen({(debt.resource, debt.key): "30"})) is ThrottleStatus.GONE
 
@@ -158,7 +158,7 @@ def test_a_rate_that_stood_before_a_new_pace_is_still_ours():
 def test_a_topic_made_anew_has_nothing_of_ours():
     debt = batch_throttles(BATCH, seen({})).debts[-1]
     assert debt.resource == TOPIC
-    own = {(TOPIC, debt.key): debt.ours}
+    own = {(TOPIC, debt.key): debt.value}
     assert throttle_status(debt, seen(own, topic_id="another")) is ThrottleStatus.GONE
     assert complete(debt, seen({}, topic_id="another"))
 
@@ -183,26 +183,26 @@ def test_the_rate_comes_from_headroom(traffic, written, fixed, rate):
 
 
 def test_a_rate_is_set_where_there_is_none_or_one_of_ours_and_entries_beside_any() -> None:
-    rate = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, "15", None, "p", 1)
+    rate = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, 15, None, "p", 1)
     assert throttle_update(rate) == ThrottleChange(
         rate.resource, LEADER_RATE, OpType.SET, "15", expected=(None, "15"), alone=True
     )
-    raised = rate._replace(formerly="10")
+    raised = rate._replace(formerly=10)
     assert throttle_update(raised).expected == (None, "15", "10")
-    entries = ThrottleDebt(TOPIC, LEADER_REPLICAS, "0:1", None, "p", 1, topic_id="id")
+    entries = ThrottleDebt(TOPIC, LEADER_REPLICAS, ("0:1",), None, "p", 1, topic_id="id")
     assert throttle_update(entries) == ThrottleChange(TOPIC, LEADER_REPLICAS, OpType.APPEND, "0:1", topic_id="id")
 
 
 def test_a_throttle_that_is_taken_away_is_still_the_one_that_was_set() -> None:
-    rate = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, "15", None, "p", 1)
+    rate = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, 15, None, "p", 1)
     own = seen({(rate.resource, LEADER_RATE): "15"})
     assert throttle_removal(rate, own) == ThrottleChange(rate.resource, LEADER_RATE, OpType.DELETE, expected=("15",))
-    assert throttle_removal(rate._replace(formerly="10"), own).expected == ("15", "10")
+    assert throttle_removal(rate._replace(formerly=10), own).expected == ("15", "10")
     before = rate._replace(before="7")
     assert throttle_removal(before, own) == ThrottleChange(
         rate.resource, LEADER_RATE, OpType.SET, "7", expected=("15",)
     )
-    entries = ThrottleDebt(TOPIC, LEADER_REPLICAS, "0:1,0:2", None, "p", 1, topic_id="id")
+    entries = ThrottleDebt(TOPIC, LEADER_REPLICAS, ("0:1", "0:2"), None, "p", 1, topic_id="id")
     alone = seen({(TOPIC, LEADER_REPLICAS): "0:2,0:1"})
     assert throttle_removal(entries, alone) == ThrottleChange(
         TOPIC, LEADER_REPLICAS, OpType.DELETE, expected=("0:2,0:1",), topic_id="id"
@@ -224,7 +224,7 @@ def test_a_throttle_that_is_taken_away_is_still_the_one_that_was_set() -> None:
 def test_what_did_not_answer_is_not_complete_and_what_is_down_is(
     change: dict[str, frozenset[int]], *, is_complete: bool
 ) -> None:
-    rate = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, "15", None, "p", 1)
+    rate = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, 15, None, "p", 1)
     assert complete(rate, seen({})._replace(**change)) is is_complete
 
 
@@ -237,21 +237,21 @@ def test_what_did_not_answer_is_not_complete_and_what_is_down_is(
     ],
 )
 def test_a_list_is_ours_as_long_as_an_entry_of_ours_is_in_it(own: str | None, found: ThrottleStatus) -> None:
-    entries = ThrottleDebt(TOPIC, LEADER_REPLICAS, "0:1,0:2", None, "p", 1, topic_id="id")
+    entries = ThrottleDebt(TOPIC, LEADER_REPLICAS, ("0:1", "0:2"), None, "p", 1, topic_id="id")
     assert throttle_status(entries, seen({} if own is None else {(TOPIC, LEADER_REPLICAS): own})) is found
 
 
 @pytest.mark.parametrize("before", [None, "1:9"])
 def test_a_list_in_which_nothing_is_left_is_deleted_whatever_was_in_it_before(before: str | None) -> None:
     """Before can be told by a broker that is late: entries of ours of a batch that is over by then."""
-    debt = ThrottleDebt(TOPIC, FOLLOWER_REPLICAS, "0:3", before, "p", 2, topic_id="id")
+    debt = ThrottleDebt(TOPIC, FOLLOWER_REPLICAS, ("0:3",), before, "p", 2, topic_id="id")
     own = {(TOPIC, FOLLOWER_REPLICAS): "0:3"}
     assert cleared((debt,), own) == {}
     assert throttle_removal(debt, seen(own)).expected == ("0:3",), "only while it is what was seen"
 
 
 def test_an_empty_list_that_others_made_stays_empty() -> None:
-    debt = ThrottleDebt(TOPIC, FOLLOWER_REPLICAS, "0:3", "", "p", 1, topic_id="id")
+    debt = ThrottleDebt(TOPIC, FOLLOWER_REPLICAS, ("0:3",), "", "p", 1, topic_id="id")
     own = {(TOPIC, FOLLOWER_REPLICAS): "0:3"}
     assert cleared((debt,), own) == {(TOPIC, FOLLOWER_REPLICAS): ""}
 
@@ -262,7 +262,7 @@ def test_what_debts_lack_is_what_was_taken_for_others_and_is_not_there_any_more(
     assert FOLLOWER_REPLICAS not in {debt.key for debt in debts}
     during = after({}, set_by(debts))
     more = missing_throttles(BATCH, debts, seen(during))
-    assert {(debt.key, debt.ours) for debt in more} == {
+    assert {(debt.key, debt.value) for debt in more} == {
         (LEADER_REPLICAS, "1:2,1:3,0:1,0:2"),
         (FOLLOWER_REPLICAS, "0:3,1:1"),
     }
@@ -274,9 +274,12 @@ def test_what_debts_lack_is_what_was_taken_for_others_and_is_not_there_any_more(
 
 def test_what_debts_lack_is_added_once_beside_what_they_have() -> None:
     (whole,) = [debt for debt in batch_throttles(BATCH, seen({})).debts if debt.key == LEADER_REPLICAS]
-    first, *others = whole.ours.split(",")
+    assert isinstance(whole.ours, tuple)
+    first, *others = whole.ours
     (more,) = [
-        debt for debt in missing_throttles(BATCH, [whole._replace(ours=first)], seen({})) if debt.key == LEADER_REPLICAS
+        debt
+        for debt in missing_throttles(BATCH, [whole._replace(ours=(first,))], seen({}))
+        if debt.key == LEADER_REPLICAS
     ]
     assert others
-    assert more.ours.split(",") == [first, *others]
+    assert more.ours == (first, *others)

@@ -100,7 +100,7 @@ def test_a_cancel_without_an_answer_may_still_be_under_way() -> None:
 
 
 def test_a_look_asks_for_all_that_the_plan_and_the_throttles_of_ours_need() -> None:
-    debt = ThrottleDebt(ThrottleResource(topic="gone"), LEADER_REPLICAS, "0:1", None, "q", 1)
+    debt = ThrottleDebt(ThrottleResource(topic="gone"), LEADER_REPLICAS, ("0:1",), None, "q", 1)
     state, look = looking(SENT._replace(records=SENT.records._replace(debts=(debt,)), unsure=FORMER))
     assert look.topics == ("gone", "t")
     assert {(one.kind, one.name) for one in look.resources} == {

@@ -156,6 +156,13 @@ def test_each_cause_has_its_own_fix_and_names_all_groups_that_share_it() -> None
     assert check.line is None, "no single line mends all of it"
 
 
+def test_a_rack_with_a_line_feed_is_no_setting_of_its_own() -> None:
+    topics = an_observation(**{"a": (1,), "b": (2,), "c\nsecurity.protocol=PLAINTEXT": (3,)})
+    topics.topic("orders", (1, 2), (2, 3), (3, 1)).group("silent", reader("m", None, "orders-0 orders-1 orders-2"))
+    (fix,) = checks_of(topics)["clients send client.rack"].fixes
+    assert fix.lines == ("client.rack=<a|b|c\nsecurity.protocol=PLAINTEXT>",)
+
+
 def test_another_protocol_without_client_rack_is_no_fix() -> None:
     topics = an_observation(a=(1,), b=(2,), c=(3,)).topic("orders", (1, 2), (2, 3), (3, 1)).selector(SELECTOR)
     topics.kip848("silent", consumer("m1", None, "orders-1"), consumer("m2", None, "orders-0 orders-2"))

@@ -10,14 +10,15 @@ from agent.plan.make import make_plan
 from agent.propose.make import propose
 from agent.simulate.evaluation import evaluate
 from agent.values.assessment import DetectionResult
+from agent.values.finding import SubjectId
 from agent.values.limits import Limits, ScopeLimits
 from agent.values.memory import Memory
-from agent.values.plan import ExplainedRule, Plan, RuleAnswer
+from agent.values.plan import ExplainedRule, Plan, RuleAnswer, Unplanned
 from agent.values.snapshot import GroupKind, OtherGroup
 from tests.builders import an_observation
 from tests.plan.test_placements import share_finding
 from tests.plan.test_triggers import copy, warming
-from tests.snapshots import NOW_MS, Builder, a_cluster, member
+from tests.snapshots import NOW_MS, Builder, a_cluster, member, tp
 
 LIMITS = Limits()
 
@@ -62,6 +63,19 @@ def test_a_topic_tells_what_each_partition_lacks_and_what_is_planned():
     assert row(rows, "t-1", "spread over racks").answer is RuleAnswer.YES
     assert row(rows, "t-0", "planned").sentence.startswith("brokers 1, 4 -> ")
     assert row(rows, "t-1", "planned") == ExplainedRule("t-1", "planned", RuleAnswer.NO, "nothing is planned for it")
+
+
+def test_a_topic_that_is_named_like_a_partition_is_not_explained_with_it() -> None:
+    snapshot = shared().topic("t-1", (1, 4), (2, 3)).snapshot()
+    detection = detect(snapshot, Memory(), LIMITS, None)
+    plan = Plan(unplanned=((SubjectId("topic", "t-1"), Unplanned.CAPPED), (tp("t-1"), Unplanned.RUNNING)))
+
+    def unplanned(subject: str) -> list[tuple[str, str]]:
+        rows = explain(subject, snapshot, detection, plan, (), LIMITS)
+        return [(one.about, one.sentence) for one in rows if one.about == "topic/t-1" and one.rule == "planned"]
+
+    assert unplanned("topic/t") == [("topic/t-1", Unplanned.RUNNING.value)]
+    assert unplanned("topic/t-1") == [("topic/t-1", Unplanned.CAPPED.value)]
 
 
 def test_a_partition_tells_every_broker_against_every_rule():

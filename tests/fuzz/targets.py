@@ -288,7 +288,7 @@ def _looks() -> tuple[Target, ...]:
     cluster, now_ms = seen.cluster_id, seen.taken_ms
     topic = ORDERS._replace(cluster=cluster, computed_ms=now_ms, to_ms=now_ms)
     group = BILLING._replace(cluster=cluster, computed_ms=now_ms, to_ms=now_ms, group="app")
-    records_by_kind = [(one.subject.partition("/")[0], pair) for one in (topic, group) for pair in to_records(one)]
+    records_by_kind = [(one.subject.kind, pair) for one in (topic, group) for pair in to_records(one)]
     return (
         _json("memory in a look", [memory_to_json(run.memory)], partial(_memory_in, seen, run.limits)),
         *(

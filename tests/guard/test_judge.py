@@ -16,7 +16,7 @@ from agent.values.limits import AgentMode, Limits, ProposalLimits
 from agent.values.memory import Memory, RackSighting
 from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.proposal import Allow, Hold, HoldReason, Proposal, ProposalKind, Refuse, RefuseReason, Verdict
-from agent.values.snapshot import Snapshot
+from agent.values.snapshot import GroupKind, OtherGroup, Snapshot
 from tests.plan.random_clusters import random_cluster
 from tests.plan.test_triggers import copy, warming
 from tests.snapshots import NOW_MS, Builder, a_cluster, member
@@ -56,6 +56,11 @@ def verdict(
     (answer,) = guard(made, (fresh or built).snapshot(**changes), memory or Memory(), limits)
     assert answer.proposal_id == made[0].id
     return answer
+
+
+def _without_topics(built: Builder) -> Builder:
+    built.topics.clear()
+    return built
 
 
 def gap(part: ObservationPart, subject: str = "") -> Gap:
@@ -193,6 +198,52 @@ def test_a_group_that_vanished_with_a_gap_is_unknown_and_without_one_is_stale():
     refused = verdict(swapped(), gone)
     assert isinstance(refused, Refuse)
     assert refused.reason is RefuseReason.STALE_SNAPSHOT
+
+
+def test_a_group_that_was_listed_alone_among_many_is_unknown() -> None:
+    listed = swapped().snapshot()
+    listed = replace(listed, groups={"g": OtherGroup("g", GroupKind.CLASSIC_CONSUMER, "Stable", "consumer", "classic")})
+    many = Gap.of_several(ObservationPart.GROUPS, GapCause.TIMED_OUT, "150 of them", "no answer in time")
+    (made,) = proposals_of(swapped().snapshot())
+    (held,) = guard([made], replace(listed, gaps=(many,)), Memory(), LIMITS)
+    assert isinstance(held, Hold)
+    assert (held.reason, held.sentence) == (
+        HoldReason.UNKNOWN,
+        "held: groups of 150 of them unknown (no answer in time)",
+    )
+    (refused,) = guard([made], listed, Memory(), LIMITS)
+    assert isinstance(refused, Refuse)
+
+
+@pytest.mark.parametrize(
+    ("cause", "subject", "held"),
+    [
+        pytest.param(GapCause.TIMED_OUT, "t", True, id="its call failed"),
+        pytest.param(
+            GapCause.NOT_ALLOWED, "t", False, id="the right was withdrawn, and the plan would be made without it"
+        ),
+        pytest.param(GapCause.VANISHED, "t", False, id="it is gone"),
+    ],
+)
+def test_a_topic_that_a_group_reads_and_no_answer_shows_is_unknown_only_while_its_call_fails(
+    cause: GapCause, subject: str, *, held: bool
+) -> None:
+    answer = verdict(swapped(), _without_topics(swapped()), gaps=(Gap(ObservationPart.TOPICS, cause, subject, "why"),))
+    if held:
+        assert isinstance(answer, Hold)
+        assert answer.sentence == "held: topics of t unknown (no answer in time)"
+    else:
+        assert isinstance(answer, Refuse)
+        assert answer.reason is RefuseReason.STALE_SNAPSHOT
+
+
+def test_a_gap_of_another_group_does_not_hold_what_has_changed() -> None:
+    now = swapped().group("g", member("m1", "a", "t-1"), member("m2", "b", "t-0"))
+    now.group("broker 2", member("m3", "a", ""))
+    answer = verdict(swapped(), now, gaps=(gap(ObservationPart.GROUPS, "broker 2"),))
+    assert isinstance(answer, Refuse)
+    silent = Gap.of_broker(ObservationPart.GROUPS, GapCause.TIMED_OUT, 2, "no answer in time")
+    assert isinstance(verdict(swapped(), now, gaps=(silent,)), Hold)
 
 
 @pytest.mark.parametrize(

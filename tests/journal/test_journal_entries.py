@@ -217,7 +217,7 @@ def test_a_time_ahead_by_more_than_clocks_differ_counts_as_now(
 # --- plans, batches, throttles
 
 
-DEBT = ThrottleDebt(BROKER, LEADER_RATE, "10", None, "p", 1)
+DEBT = ThrottleDebt(BROKER, LEADER_RATE, 10, None, "p", 1)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_a_record_that_is_of_no_throttle_of_ours_is_not_read(key: str, debt: Thr
 
 
 def test_throttles_are_written_as_debts_until_they_are_paid() -> None:
-    topic = ThrottleDebt(TOPIC, LEADER_REPLICAS, "0:1", None, "p", 1, topic_id="id")
+    topic = ThrottleDebt(TOPIC, LEADER_REPLICAS, ("0:1",), None, "p", 1, topic_id="id")
     writes = [line for debt in (topic, DEBT) for line in plan_entries.change_writes(debt)]
     assert keys(writes) == [
         (f"throttle/topic:t/{LEADER_REPLICAS}", "debt"), (f"throttle/broker:1/{LEADER_RATE}", "debt"),

@@ -26,7 +26,7 @@ from agent.journal.plan_entries import (
     plans,
     throttle_debts,
 )
-from agent.values.kafka import LEADER_RATE, THROTTLE_KEYS
+from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from agent.values.limits import ExecuteLimits
 from agent.values.proposal import CheckPassed, Hold
 from agent.values.reassignment import (
@@ -75,16 +75,19 @@ BATCHES = st.builds(
     cancelling=st.lists(PARTITIONS, max_size=3).map(tuple),
     ends=st.lists(st.builds(PartitionEnd, PARTITIONS, st.sampled_from(PartitionEndReason)), max_size=3).map(tuple),
 )
-DEBTS = st.builds(
-    ThrottleDebt,
-    st.builds(ThrottleResource, broker=st.sampled_from([0, 1, 2147483647]))
-    | st.builds(ThrottleResource, topic=st.sampled_from(["1", "a.b"])),
-    st.sampled_from(THROTTLE_KEYS),
-    st.text(max_size=3),
-    st.none() | st.text(max_size=3),
-    st.just("p-1"),
-    st.just(1),
+RESOURCES = st.builds(ThrottleResource, broker=st.sampled_from([0, 1, 2147483647])) | st.builds(
+    ThrottleResource, topic=st.sampled_from(["1", "a.b"])
 )
+BEFORE = st.none() | st.text(max_size=3)
+RATES = st.integers(0, 2**63 - 1)
+ENTRIES = st.lists(st.builds("{}:{}".format, st.integers(0), st.integers(0)), max_size=3).map(tuple)
+DEBTS = st.builds(
+    ThrottleDebt, RESOURCES, st.sampled_from([LEADER_RATE, FOLLOWER_RATE]), RATES, BEFORE, st.just("p-1"), st.just(1),
+    st.none() | RATES,
+) | st.builds(
+    ThrottleDebt, RESOURCES, st.sampled_from([LEADER_REPLICAS, FOLLOWER_REPLICAS]), ENTRIES, BEFORE, st.just("p-1"),
+    st.just(1), st.none(),
+)  # fmt: skip
 
 
 def lines(*changes: ReassignmentEntry) -> list[JournalWrite]:
@@ -113,7 +116,7 @@ def test_the_newest_of_each_key_is_read_back(changes):
 
 
 def test_a_paid_debt_is_gone():
-    debt = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, "5", None, "p-1", 1)
+    debt = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, 5, None, "p-1", 1)
     assert throttle_debts(told(*lines(debt, ClearedThrottle(debt.resource, debt.key)))) == ()
 
 
@@ -272,7 +275,7 @@ def test_an_entry_that_cannot_be_read_is_an_error():
         open_records(view)
 
 
-THROTTLE = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, "5", None, "p-1", 1)
+THROTTLE = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, 5, None, "p-1", 1)
 
 
 def written_debt(kind: str, name: str | int, key: str = LEADER_RATE) -> JournalWrite:
@@ -289,6 +292,31 @@ def written_debt(kind: str, name: str | int, key: str = LEADER_RATE) -> JournalW
         "tries": 0,
     }
     return JournalWrite(f"throttle/{kind}:{name}/{key}", "debt", value)
+
+
+@pytest.mark.parametrize(
+    ("debt", "texts"),
+    [
+        pytest.param(THROTTLE, ("5", None), id="a rate"),
+        pytest.param(THROTTLE._replace(ours=10, formerly=5), ("10", "5"), id="a rate after another"),
+        pytest.param(THROTTLE._replace(key=LEADER_REPLICAS, ours=("0:1", "2:3")), ("0:1,2:3", None), id="entries"),
+        pytest.param(THROTTLE._replace(key=LEADER_REPLICAS, ours=()), ("", None), id="no entry"),
+    ],
+)
+def test_a_throttle_is_written_as_the_value_of_its_setting(debt: ThrottleDebt, texts: tuple[str, str | None]) -> None:
+    (line,) = change_writes(debt)
+    expected = dict(written_debt("broker", 1, debt.key).value or {}, ours=texts[0], formerly=texts[1])
+    assert json.dumps(line.value) == json.dumps(expected)
+    assert throttle_debts(told(line)) == (debt,)
+
+
+@pytest.mark.parametrize("field", ["ours", "formerly"])
+@pytest.mark.parametrize("text", ["9" * 5_000, str(2**63), "0:1", "-5", "05", "\u0665", ""])
+def test_a_rate_that_is_no_number_is_unreadable(field: str, text: str) -> None:
+    line = written_debt("broker", 1)
+    view = told(line._replace(value={**(line.value or {}), field: text}))
+    with pytest.raises(UnreadableError, match="has a rate that is not a number of bytes"):
+        throttle_debts(view)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from agent.memory.remember import MAX_PARTITIONS
 from agent.memory.streams import with_reading
 from agent.values.finding import FindingReason as Reason
 from agent.values.memory import Memory, RackSighting, after_restart
-from agent.values.observation import GapCause, ObservationPart
+from agent.values.observation import GapCause, GapScope, ObservationPart
 from agent.values.snapshot import LagSource
 from assignors.problem import TopicPartition
 from tests.builders import Answers, Run, an_observation, instance, process_id, reader, with_group
@@ -43,22 +43,22 @@ def test_a_finding_that_comes_back_late_is_new() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cause", "subject"),
+    ("cause", "subject", "scope"),
     [
-        pytest.param(GapCause.TIMED_OUT, "", id="topics did not answer"),
-        pytest.param(GapCause.DOUBTED, "2 topics", id="the observer doubts that they are gone"),
-        pytest.param(GapCause.NOT_ALLOWED, "orders", id="one is refused now"),
+        pytest.param(GapCause.TIMED_OUT, "", GapScope.NAMED, id="topics did not answer"),
+        pytest.param(GapCause.DOUBTED, "2 topics", GapScope.SEVERAL, id="the observer doubts that they are gone"),
+        pytest.param(GapCause.NOT_ALLOWED, "orders", GapScope.NAMED, id="one is refused now"),
     ],
 )
 def test_topics_that_are_only_not_shown_stay_known_until_a_witness_says_that_they_are_gone(
-    cause: GapCause, subject: str
+    cause: GapCause, subject: str, scope: GapScope
 ) -> None:
     answers = an_observation().topic("orders", (1, 2)).topic("payments", (2, 3))
     run = Run().look(answers.at(0))
     answers.topics.clear()
-    answers.gap(ObservationPart.TOPICS, cause, subject)
+    answers.gap(ObservationPart.TOPICS, cause, subject, scope)
     run.look(answers.at(10))
-    assert {"orders", "payments"} <= set(run.memory.topics)
+    assert set(run.memory.topics) == {"orders", "payments"}
     answers.extra["vanished_topics"] = ("orders",)
     run.look(answers.at(20))
     assert "orders" not in run.memory.topics

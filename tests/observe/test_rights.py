@@ -88,9 +88,20 @@ def test_gaps_are_sorted_without_duplicates_and_many_of_a_kind_are_counted() -> 
     assert folded([*many, *few, whole, whole, *few]) == (
         Gap(ObservationPart.GROUPS, GapCause.VANISHED, "a", "gone"),
         Gap(ObservationPart.GROUPS, GapCause.VANISHED, "b", "gone"),
-        Gap(ObservationPart.TOPIC_CONFIGS, GapCause.NOT_ALLOWED, "150 of them", "among them t000, t001, t002: no"),
+        Gap.of_several(
+            ObservationPart.TOPIC_CONFIGS, GapCause.NOT_ALLOWED, "150 of them", "among them t000, t001, t002: no"
+        ),
         whole,
     )
+
+
+def test_a_silent_broker_is_named_among_many_groups_without_an_answer() -> None:
+    silent = Gap.of_broker(ObservationPart.GROUPS, GapCause.TIMED_OUT, 2, "late")
+    many = [Gap(ObservationPart.GROUPS, GapCause.TIMED_OUT, f"g{number:03}", "late") for number in range(150)]
+    counted = Gap.of_several(
+        ObservationPart.GROUPS, GapCause.TIMED_OUT, "150 of them", "among them g000, g001, g002: late"
+    )
+    assert set(folded([*many, silent])) == {silent, counted}
 
 
 @pytest.mark.parametrize(

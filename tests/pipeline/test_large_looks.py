@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +27,7 @@ from pipeline.transforms import large_looks
 from pipeline.transforms.large_looks import parts_of
 from pipeline.transforms.look_parts import LookPart, events_about_the_cluster, part_events, rows_of_part
 from pipeline.transforms.look_rows import BronzeEvent, SilverRow, rows_of_look
-from pipeline.transforms.looks import look_rows, silver_table
+from pipeline.transforms.looks import _heads, look_rows, silver_table
 from tests.builders import (
     TAKEN_MS,
     an_observation,
@@ -196,6 +198,45 @@ def test_an_event_in_fragments_and_half_a_surrogate_pair_are_of_one_part() -> No
     assert len({row.subject for row in rows if row.kind == "fragment"}) == 2
     parts = in_parts(rows, 3)
     assert counted(parts, "part", "looks", "brokers") == counted(rows_of_look(rows), "looks", "brokers")
+
+
+def spoilt_text(text: str) -> list[TelemetryEvent]:
+    """A look with an event about the cluster that comes in fragments, whose text is changed to that."""
+    events = world(1)
+    gaps = next(event for event in events if event.kind is EventKind.GAPS)
+    step = len(text) // 2
+    pieces = [{"part": at, "parts": 2, "text": piece} for at, piece in enumerate((text[:step], text[step:]))]
+    others = [event for event in events if event is not gaps]
+    return [*others, *(gaps._replace(kind=EventKind.FRAGMENT, data=piece) for piece in pieces)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"n": 2**70}, id="a number of 70 bits"),
+        pytest.param({"n": 2**40}, id="a number of 40 bits"),
+        pytest.param({"n": -(2**40)}, id="a number far below zero"),
+        pytest.param({"v": -(2**40)}, id="a version far below zero"),
+        pytest.param({"subject": "cluster/\ud800"}, id="half a surrogate pair in the subject"),
+        pytest.param({"cluster": "\udc00"}, id="half a surrogate pair in the cluster"),
+        pytest.param({"look": "\udc00-1"}, id="half a surrogate pair in the look"),
+        pytest.param({"subject": "a\x00b"}, id="a null byte"),
+        pytest.param({"subject": 7}, id="a subject that is no text"),
+        pytest.param({"data": {"gaps": 1e999}}, id="infinity"),
+        pytest.param({"data": []}, id="a list"),
+        pytest.param({"data": "[" * 980 + "]" * 980}, id="a deep nest"),
+    ],
+)
+def test_no_event_about_the_cluster_ends_the_task_that_joins_its_fragments(change: dict[str, object]) -> None:
+    gaps = next(event for event in world(1) if event.kind is EventKind.GAPS)
+    text = json.dumps({"v": 1, **gaps._asdict(), **change}).replace('"[[', "[[").replace(']]"', "]]")
+    rows = raw(spoilt_text(text))
+    cluster = sorted((row for row in rows if not row.subject.startswith(("topic/", "group/"))), key=lambda row: row.n)
+    batch = pa.RecordBatch.from_pylist([row._asdict() for row in cluster])
+    (heads,) = _heads(iter([batch]))
+    assert heads.num_rows in (len(cluster), len(cluster) - 1)
+    parts = in_parts(rows, 2)
+    assert {row.row["number"] for row in parts if row.table == "part"} == {0, 1, 2}
 
 
 @pytest.mark.drill

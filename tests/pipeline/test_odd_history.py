@@ -55,8 +55,13 @@ HISTORIES = [
     *seen("before", 0, 60),
     *seen("renamed", 120, 180, first=3),
     *seen("hostile", 0, 60),
+    *seen("far", 0, 60, 120, 180),
+    *seen("farther", 0, 60, 120),
 ]
 MORE_THAN_A_LONG = 10**30
+LONGEST = 2**63 - 1
+FAR = ((-LONGEST, 0), (LONGEST, 0), (0, LONGEST), (0, -LONGEST - 1))
+"""End offset and size: each fits into a column, and no difference of two."""
 
 
 def events(history: list[Seen]) -> Iterator[TelemetryEvent]:
@@ -69,6 +74,14 @@ def events(history: list[Seen]) -> Iterator[TelemetryEvent]:
         looked = replace(looked, cluster_id=one.cluster, taken_ms=HOUR_MS + round(one.wall_s * 1000))
         if one.cluster == "hostile":
             looked = replace(looked, monotonic_ms=MORE_THAN_A_LONG)
+        if one.cluster == "far":
+            end, size = FAR[one.number - 1]
+            sizes = dict.fromkeys(looked.replica_bytes, size)
+            looked = replace(looked, end_offsets={tp("orders-0"): end}, replica_bytes=sizes)
+        if one.cluster == "farther":
+            committed = {"a": {tp("orders-0"): LONGEST if one.number == 1 else 0}}
+            clock = (0, LONGEST, -LONGEST)[one.number - 1]
+            looked = replace(looked, committed_offsets=committed, monotonic_ms=clock)
         yield from events_of(looked, f"{one.instance}-{one.number}")
 
 
@@ -123,8 +136,11 @@ def test_a_pair_without_a_price_costs_something_unknown_and_is_named(found: Foun
     ]
 
 
-def test_a_look_with_numbers_that_no_column_holds_is_a_row_that_says_so_and_ends_nothing(found: Found) -> None:
-    rows = found.tables.read(LOOKS).where("cluster = 'hostile'").collect()
-    assert [(row["complete"], row["monotonic_ms"]) for row in rows] == [(False, None)] * 2
+@pytest.mark.parametrize(("cluster", "looks"), [("hostile", 2), ("far", 4), ("farther", 3)])
+def test_a_look_with_numbers_that_cannot_be_counted_with_is_a_row_that_says_so_and_ends_nothing(
+    found: Found, cluster: str, looks: int
+) -> None:
+    rows = found.tables.read(LOOKS).where(F.col("cluster") == cluster).collect()
+    assert [(row["complete"], row["monotonic_ms"]) for row in rows] == [(False, None)] * looks
     assert all(row["problem"].startswith("the look cannot be read: ") for row in rows)
     assert rows[0]["problem"] in found.done.messages

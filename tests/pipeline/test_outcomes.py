@@ -114,6 +114,34 @@ def test_what_the_journal_says_was_carried_out(spark: SparkSession) -> None:
     assertDataFrameEqual(acted(open_frame(spark, JOURNAL, *rows)), spark.createDataFrame(expected, LIVES))
 
 
+def test_entries_and_proposals_of_something_else_are_unknown_and_end_nothing(spark: SparkSession) -> None:
+    never, most = 2**63 - 1, 2**31 - 1
+    targets = {"topics": [[]], "replicas": [[1, 2]], "topic": [0, 7, -1], "partition": [0] * 3, "before": [0, 9, -9]}
+    verdict = {"verdict": "AS_PREDICTED", "at_ms": -never, "came": most, "beyond_count": most}
+    rows = [
+        entry(0, 1, "plan/p-odd", "done", {"proposal_id": "p-odd", "state": 7}),
+        entry(0, 2, "targets/p-odd/0", "open", {**targets, "after": [0, -1, most]}),
+        entry(0, 3, "targets/p-odd/1", "open", {"topics": None, "replicas": 7}),
+        entry(9, 4, "trigger/g/p-asked", "judged", {"proposal_id": "p-asked", "acted_ms": never, "judgement": verdict}),
+    ]
+    acts = acted(open_frame(spark, JOURNAL, *rows))
+    told = {row["proposal"]: row for row in acts.collect()}
+    assert [tuple(one) for one in told["p-odd"]["targets"]] == [
+        (None, 0, [1, 2], [1, 2]),
+        (None, 0, None, None),
+        (None, 0, None, None),
+    ]
+    asked = told["p-asked"]
+    assert (asked["acted_state"], asked["applied_ms"], asked["done_ms"], asked["came"]) == ("done", None, None, None)
+    assert windows(acts).where("proposal = 'p-asked'").isEmpty()
+    odd = {"id": "odd", "state": "void", "at_ms": never}
+    life = {"type": "rackwise.proposal.void.v1", "cluster": CLUSTER, "time_ms": at(60), "data": json.dumps(odd)}
+    (row,) = published(
+        open_frame(spark, PROPOSALS, created("odd", 0, created_ms=-never, expires_ms=never), life)
+    ).collect()
+    assert (row["created_ms"], row["expires_ms"], row["void_ms"]) == (None, None, None)
+
+
 def test_what_looks_show_of_plans(spark: SparkSession) -> None:
     plans = {
         "came": ("t", [1, 4, 2], [1, 3, 2]),

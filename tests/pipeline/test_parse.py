@@ -251,6 +251,16 @@ def test_what_is_no_entry_goes_to_quarantine(spark: SparkSession, value: dict[st
     assert row["reason"] == reason
 
 
+ODD = (
+    *(b"[" * deep + b"]" * deep for deep in (900, 990, 998, 1_001)),
+    *(b"9" * digits for digits in (20, 400, 1_000, 5_000)),
+    *(b"1e400", b"-1e-400", b"1e99999999999999999999", b"NaN", b"-Infinity", b"+1", b"01"),
+    *(b'"\\ud800"', b'"x\\udc00x"', b'"\\udc00\\ud800"', b'"\\u0000"', b'"\x00"', b'"\xed\xa0\x80"'),
+    *(b'1,"a":2', b'{"b":1,"b":2}', b'{"' + b"n" * 60_000 + b'":1}'),
+)
+"""Values that one reader or another of JSON cannot hold."""
+
+
 @pytest.mark.parametrize(
     ("read", "table"),
     [
@@ -263,6 +273,8 @@ def test_every_record_is_in_exactly_one_of_both_whatever_its_bytes(
     spark: SparkSession, read: Callable[[DataFrame], DataFrame], table: TableSpec
 ) -> None:
     values = [bytes([n]) * (n % 7) for n in range(256)] + [event()[:cut] for cut in range(0, len(event()) + 1, 9)]
+    values += [event(data="@").replace(b'"@"', b'{"a":' + odd + b"}") for odd in ODD]
+    values += [event(subject="@", new={"@": "@"}).replace(b"@", odd) for odd in ODD]
     heads = [("ce_id", None), ("ce_id", bytearray(b"\xff")), ("", bytearray(b""))]
     parsed = read(records(spark, *values, None, event(), heads=heads)).persist()
     good, bad = (

@@ -105,6 +105,15 @@ def test_a_price_table_that_cannot_be_used_says_where_and_why(tmp_path: Path, te
     assert file in f"{caught.value}"
 
 
+def test_several_rows_of_a_topic_and_a_rack_are_one(tmp_path: Path) -> None:
+    file = written(tmp_path, "topic,rack,share\norders,a,0.25\norders,b,0.375\norders,a,0.25\n*,a,0.5\n")
+    assert producer_rows(PriceSettings(producers=file)) == (
+        ProducerRow("orders", "a", 0.5),
+        ProducerRow("orders", "b", 0.375),
+        ProducerRow("*", "a", 0.5),
+    )
+
+
 def test_producers_of_a_topic_write_no_more_than_all_of_it(tmp_path: Path) -> None:
     file = written(tmp_path, "topic,rack,share\norders,a,0.7\norders,b,0.7\n")
     with pytest.raises(ConfigError, match=r"orders in .* 1\.4"):

@@ -17,11 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from agent.errors import BadInput
-from pipeline.jobs.report import FORMATS, texts_of, write_report
+from pipeline.jobs.report import texts_of, write_report
 from pipeline.report import balance, summaries, topic_sums
 from pipeline.report.avoidable import avoidable_cost
 from pipeline.report.collect import collect
 from pipeline.report.compose import compose
+from pipeline.report.document import FORMATS, BarPlot
 from pipeline.report.facts import ReportFacts
 from pipeline.report.html import to_html
 from pipeline.report.ledger_sums import ledger_sums
@@ -280,7 +281,9 @@ def test_a_standing_proposal_has_the_flows_of_its_subject_without_moves(spark: S
         ledger_row(path="replicate", bytes=3 * GB, unavoidable_bytes=2 * GB),
         # A broker has no rack: nothing of it counts as avoidable.
         ledger_row(path="replicate", target_rack="c", bytes=5 * GB, unavoidable_bytes=None),
+        # What is copied is paid once: a wiped replica leaves nothing undecided.
         ledger_row(path="move", bytes=7 * GB),
+        ledger_row(path="catch-up", bytes=11 * GB, unavoidable_bytes=None),
     )
     found = summaries.standing(proposals, summed(ledger)).select(
         "proposal", "cross_bytes", "avoidable_bytes", "unknown_bytes", "usd", "undecided_bytes"
@@ -386,6 +389,37 @@ def test_several_clusters_are_told_apart(facts: ReportFacts):
     grids = {section.name: section.grid for section in compose(facts._replace(pairs=(*facts.pairs, other))).sections}
     assert grids["ledger"].heads[0].title == "cluster"
     assert grids["ledger"].rows[-1][0] == "another"
+
+
+def test_what_is_copied_once_is_neither_avoidable_nor_unavoidable(facts: ReportFacts):
+    pair = next(row for row in facts.pairs if row.path == "replicate")._replace(
+        zone="CROSS_ZONE", source_rack="a", target_rack="b", bytes=8e9, unavoidable_bytes=5e9, undecided_bytes=1e9
+    )
+    copied = pair._replace(path="catch-up", bytes=4e9, unavoidable_bytes=None, undecided_bytes=4e9)
+    moved = pair._replace(path="move", bytes=3e9, unavoidable_bytes=0.0, undecided_bytes=0.0)
+    ledger = next(one for one in compose(facts._replace(pairs=(copied, moved, pair))).sections if one.name == "ledger")
+    assert ledger.lead == (
+        "100 % of 15.0 GB crossed racks; 5.0 GB of these no placement avoids at this replication factor, 2.0 GB could "
+        "stay within a rack, for 1.0 GB it is unknown whether a placement avoids them, and 7.0 GB were copied, which "
+        "is paid once; for 0 B it is unknown."
+    )
+    titles = [head.title for head in ledger.grid.heads]
+    columns = [titles.index(title) for title in ("path", "avoidable", "unknown whether avoidable")]
+    assert [tuple(row[at] for at in columns) for row in ledger.grid.rows] == [
+        ("catch-up", 0.0, 0.0),
+        ("move", 0.0, 0.0),
+        ("replicate", 2e9, 1e9),
+    ]
+    assert isinstance(ledger.plot, BarPlot)
+    assert dict(zip(ledger.plot.parts, ledger.plot.sizes, strict=True)) == {
+        "within a rack": (0.0, 0.0, 0.0),
+        "across, unavoidable": (0.0, 0.0, 5e9),
+        "across, avoidable": (0.0, 0.0, 2e9),
+        "across, paid once": (4e9, 3e9, 0.0),
+        "unknown": (0.0, 0.0, 0.0),
+        "across, unknown whether avoidable": (0.0, 0.0, 1e9),
+    }
+    assert ledger.plot.hatched == {"unknown", "across, unknown whether avoidable"}
 
 
 def test_tables_that_do_not_exist_yet_are_told_and_a_root_without_gold_is_refused(tables: TableStore, tmp_path: Path):

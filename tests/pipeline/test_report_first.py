@@ -15,8 +15,8 @@ from pipeline.report.compose import about, compose, notes
 from pipeline.report.facts import LookCoverage, OpenFinding, ProposalText, ReportFacts, WeekCoverage
 from pipeline.report.first import first_line
 from pipeline.report.html import to_html
-from pipeline.report.summaries import HOUR_MS
 from pipeline.report.weeks import WEEK_MS, week_windows
+from pipeline.transforms.spans import HOUR_MS
 from tests.pipeline.report_facts import CROSSING, NAMED, UNKNOWN_PAIR, facts, proposal, topic_cost
 
 HOUR_S = 3_600.0
@@ -141,6 +141,24 @@ MINUS = "\N{MINUS SIGN}"
             facts(pairs=(UNKNOWN_PAIR._replace(bytes=3e8), UNKNOWN_PAIR._replace(zone="SAME_ZONE"))),
             "Set the missing racks first: for 300 MB it is unknown whether they cross racks (member without rack).",
             id="racks are known in part",
+        ),
+        pytest.param(
+            facts(pairs=(CROSSING._replace(path="move"), CROSSING._replace(path="catch-up", undecided_bytes=2e9))),
+            "Nothing to do: only copies, which are paid once, cross racks, and there are no open proposals.",
+            id="what is copied once is not unavoidable",
+        ),
+        pytest.param(
+            facts(
+                pairs=(
+                    CROSSING._replace(path="catch-up", bytes=None, usd=None, sizeless=3, undecided_bytes=None),
+                    CROSSING._replace(path="move", bytes=7e9),
+                    CROSSING._replace(path="replicate", unavoidable_bytes=2e9),
+                ),
+                standing=(proposal("mend_rack_spread", "topic/pay", cross_bytes=2e9, avoidable_bytes=0.0),),
+            ),
+            "Nothing to save: what crosses racks beside copies that are paid once, 2.0 GB, is unavoidable; "
+            "1 open proposal about placement.",
+            id="what is copied once makes nothing unknown",
         ),
         pytest.param(
             facts(pairs=(CROSSING._replace(bytes=None, usd=None, sizeless=3),)),

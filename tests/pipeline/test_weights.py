@@ -66,6 +66,14 @@ TOPIC_ROW = (
 )
 
 
+def test_records_beyond_64_bits_have_no_rate_and_end_nothing(spark: SparkSession) -> None:
+    given = rows(spark, gold.PARTITION_TRAFFIC, *(traffic(NOON - at * HOUR, 0, 2**62, 1.0) for at in range(3)))
+    (row,) = topic_weights(given, looks(spark), DAY).collect()
+    (told,) = row["partitions"]
+    assert (told["records_per_s"], told["bytes_per_record"]) == (None, None)
+    assert told["bytes_per_s"] == pytest.approx(3 / (3 * 3_600))
+
+
 def test_rates_are_averages_over_the_seconds_that_looks_cover(spark: SparkSession) -> None:
     given = rows(
         spark,

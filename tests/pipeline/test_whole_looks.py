@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from pyspark.sql import functions as F
@@ -39,7 +41,7 @@ from pipeline.tables import Format, TableStore, WriterBatch
 from pipeline.transforms.look_rows import BronzeEvent, SilverRow, rows_of_look
 from pipeline.transforms.looks import look_rows, silver_table
 from pipeline.transforms.prices import PriceRow
-from pipeline.transforms.whole_looks import StandingEvent, whole_looks, whole_rows
+from pipeline.transforms.whole_looks import StandingEvent, _whole, whole_looks, whole_rows
 from tests.pipeline.contents import contents
 from tests.pipeline.histories import FREE, flowing, shop, with_tasks
 from tests.pipeline.look_events import telemetry
@@ -124,6 +126,76 @@ def test_kept_events_of_something_else_make_a_look_unknown_and_nothing_else() ->
         assert row.table == "looks"
         assert (row.row["complete"], row.row["full"]) == (False, None)
         assert row.row["problem"]
+
+
+def batches_of(first: list[StandingEvent], changed: list[StandingEvent]) -> list[pa.RecordBatch]:
+    """A full look and the one that stands on it, as a task of Spark gets them."""
+    schema = [*StandingEvent._fields, "base", "turn"]
+    rows = [row._asdict() | {"base": "l-1", "turn": turn} for turn, of in enumerate((first, changed)) for row in of]
+    return [pa.RecordBatch.from_pylist([{name: row[name] for name in schema} for row in rows])]
+
+
+DEEP = "[" * 980 + "]" * 980
+
+
+def one_run(**changed: object) -> str:
+    """The data of a kept event that keeps one event, but for what is changed."""
+    return json.dumps({"part": 0, "parts": 1, "runs": [{"n": 0, "of": 0, "events": 1, **changed}]})
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(DEEP, id="nested deeper than Python follows"),
+        pytest.param('{"part":0,"parts":1,"runs":' + DEEP + "}", id="nested deep inside"),
+        pytest.param(one_run(n=2**70), id="a number of 70 bits"),
+        pytest.param(one_run(n=2**31), id="a number of 32 bits"),
+        pytest.param(one_run(n=-1), id="a number below zero"),
+        pytest.param(one_run(of=2**70, events=2**70), id="a far event"),
+        pytest.param(one_run(events=math.inf), id="infinitely many"),
+        pytest.param(one_run(events=math.nan), id="not a number of events"),
+        pytest.param(one_run(deltas=[2**70]), id="a far delta"),
+        pytest.param(one_run(deltas=["\ud800"]), id="a text"),
+        pytest.param('{"\\ud800":"\\u0000"}', id="odd names"),
+        pytest.param("9" * 5_000, id="5,000 digits"),
+    ],
+)
+def test_no_kept_event_ends_the_task_that_reads_it(data: str) -> None:
+    first, changed, _ = both(SMALL, SMALL)
+    spoilt = [row._replace(data=data) if row.kind == EventKind.KEPT else row for row in changed]
+    whole = [StandingEvent(**row) for batch in _whole(iter(batches_of(first, spoilt))) for row in batch.to_pylist()]
+    assert whole == spoilt, "the look stays as it came"
+    (row,) = silver_of(whole)
+    assert (row.table, row.row["complete"]) == ("looks", False)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"data": DEEP}, id="nested deep"),
+        pytest.param({"data": "[7]"}, id="a list"),
+        pytest.param({"data": "7"}, id="a number"),
+        pytest.param({"kind": EventKind.FRAGMENT, "data": "[7]"}, id="a fragment that is a list"),
+        pytest.param({"kind": EventKind.FRAGMENT, "data": "{}"}, id="a fragment without its fields"),
+        pytest.param(
+            {"kind": EventKind.FRAGMENT, "data": '{"part":null,"parts":1,"text":"x"}'}, id="a part that is none"
+        ),
+        pytest.param({"kind": EventKind.FRAGMENT, "data": '{"part":0,"parts":1e999,"text":"x"}'}, id="infinite parts"),
+        pytest.param(
+            {"kind": EventKind.FRAGMENT, "data": json.dumps({"part": 0, "parts": 1, "text": DEEP})}, id="deep"
+        ),
+        pytest.param({"kind": "of a newer rackwise"}, id="another kind"),
+    ],
+)
+def test_no_event_of_the_full_look_ends_the_task_that_moves_it(change: dict[str, str]) -> None:
+    ends = {TopicPartition("t", 0): 5}
+    now = replace(SMALL, topics=(RawTopic("t", "id", False, (), None),), end_offsets=ends)
+    first, changed, _ = both(now, replace(now, end_offsets={TopicPartition("t", 0): 6}))
+    spoilt = [row._replace(**change) if row.kind == EventKind.TOPIC else row for row in first]
+    assert spoilt != first
+    whole = [StandingEvent(**row) for batch in _whole(iter(batches_of(spoilt, changed))) for row in batch.to_pylist()]
+    (row,) = silver_of(whole)
+    assert (row.table, row.row["complete"]) == ("looks", False)
 
 
 # --- a history, into silver and gold ---------------------------------------------------------------------------------

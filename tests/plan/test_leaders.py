@@ -107,7 +107,7 @@ def test_following_readers_never_makes_leaders_uneven_beyond_the_limit():
         counts[change.after[0]] += 1
     assert counts[2] == 5, "per broker: 9 / 3 * 1.34, rounded up"
     assert not plan.placements[0].optimal
-    assert ("topic/t", Unplanned.UNEVEN) in plan.unplanned
+    assert (SubjectId("topic", "t"), Unplanned.UNEVEN) in plan.unplanned
 
 
 def test_a_gain_below_the_threshold_is_nothing_worth_doing():
@@ -115,7 +115,7 @@ def test_a_gain_below_the_threshold_is_nothing_worth_doing():
     built.group("g", *[member(f"m{n}", "b" if n == 0 else "a", f"t-{n}") for n in range(30)])
     plan = planned(built, NO_SELECTOR)
     assert plan.placements == ()
-    assert ("topic/t", Unplanned.BELOW_THRESHOLD) in plan.unplanned
+    assert (SubjectId("topic", "t"), Unplanned.BELOW_THRESHOLD) in plan.unplanned
 
 
 def test_partitions_that_move_anyway_and_running_ones_are_left_alone():

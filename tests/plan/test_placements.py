@@ -106,7 +106,7 @@ def test_a_topic_that_cannot_be_mended_does_not_keep_others_from_being_planned()
     snapshot = built.snapshot()
     plan = make_plan(snapshot, DetectionResult(findings=(*found(snapshot).findings, finding)), LIMITS, None)
     assert changed(plan) == {"ok-0": (1, 2)}
-    assert why_not(plan)["topic/stuck-0"] is Unplanned.INFEASIBLE
+    assert why_not(plan)[tp("stuck-0")] is Unplanned.INFEASIBLE
 
 
 def share_finding(topic: str, *, held: bool = False, detail: str = "") -> Finding:
@@ -129,11 +129,11 @@ def share_finding(topic: str, *, held: bool = False, detail: str = "") -> Findin
         ),
         pytest.param(
             six_brokers().topic("t", (1, 4)).moving("t-0", (1, 4), (), ()), LIMITS,
-            "topic/t-0", Unplanned.RUNNING, id="a reassignment of it runs",
+            tp("t-0"), Unplanned.RUNNING, id="a reassignment of it runs",
         ),
         pytest.param(
             six_brokers().broker(9, "_").topic("t", (1, 4, 9)), LIMITS,
-            "topic/t-0", Unplanned.UNKNOWN_RACK, id="a replica's rack is unknown",
+            tp("t-0"), Unplanned.UNKNOWN_RACK, id="a replica's rack is unknown",
         ),
     ],
 )  # fmt: skip
@@ -168,7 +168,7 @@ def test_a_broker_whose_rack_flaps_neither_gives_nor_takes():
     flaps_giver = DetectionResult(findings=(share_finding("t"), replace_subject(flaps, 4)))
     plan = make_plan(built.snapshot(), flaps_giver, LIMITS, None)
     assert set(changed(plan)) == {"t-1"}
-    assert why_not(plan)["topic/t-0"] is Unplanned.HELD
+    assert why_not(plan)[tp("t-0")] is Unplanned.HELD
 
 
 def replace_subject(finding: Finding, broker: int) -> Finding:
@@ -201,7 +201,7 @@ def test_a_large_topic_is_cut_to_the_cap_and_the_rest_is_named():
     built = six_brokers().topic("t", *[(1, 4)] * 5)
     plan = planned(built, Limits(proposals=ProposalLimits(max_moves=2)))
     assert list(changed(plan)) == ["t-0", "t-1"]
-    assert plan.unplanned == (("topic/t", Unplanned.CAPPED),)
+    assert plan.unplanned == ((SubjectId("topic", "t"), Unplanned.CAPPED),)
     assert not plan.placements[0].optimal
 
 
@@ -217,7 +217,7 @@ def test_no_proposal_is_larger_than_its_record_and_the_rest_is_named(name, repli
     )  # fmt: skip
     limits = Limits(proposals=ProposalLimits(max_moves=100_000))
     plan = limit_plan(Plan(placements=(whole,)), limits)
-    assert plan.unplanned == ((f"topic/{name}", Unplanned.CAPPED),)
+    assert plan.unplanned == ((SubjectId("topic", name), Unplanned.CAPPED),)
     (proposal,) = propose(built.snapshot(), plan, DetectionResult(), limits, None)
     assert 400_000 < len(proposal_to_bytes(proposal)) < 1_000_000, "below what a broker takes by default"
     assert len(proposal.after) == len(plan.placements[0].changes) < 6_000
@@ -230,5 +230,5 @@ def test_the_cap_on_proposals_keeps_the_most_important():
     assert [p.topic for p in plan.placements] == ["a", "b"]
     assert plan.advice == ()
     capped = {key for key, why in plan.unplanned if why is Unplanned.CAPPED}
-    assert capped == {"topic/c", "cluster/test-cluster"}
+    assert capped == {SubjectId("topic", "c"), SubjectId("cluster", "test-cluster")}
     assert tp("b-0") in [change.id for p in plan.placements for change in p.changes]

@@ -123,7 +123,7 @@ def test_a_plan_carried_out_removes_the_findings_it_answers(snapshot):
     left = {key for key, _ in plan.unplanned}
     for name in mended:
         for state in after.topics[name].partitions:
-            if f"topic/{state.id}" not in left and state.id not in snapshot.reassignments:
+            if state.id not in left and state.id not in snapshot.reassignments:
                 assert crowding(state.replicas, room) is None, f"{state.id} still shares a rack: {state.replicas}"
     again = make_plan(after, detect(after, Memory(), LIMITS, None), LIMITS, None)
     assert not [p for p in again.placements if not p.leaders_only], "once carried out, nothing more is to be moved"
@@ -200,7 +200,7 @@ def test_what_is_found_is_planned_or_listed(snapshot):
     listed = {key for key, _ in plan.unplanned}
     for finding in detection.findings:
         if finding.reason is FindingReason.REPLICAS_SHARE_RACK:
-            partitions = {f"topic/{state.id}" for state in snapshot.topics[finding.subject.name].partitions}
+            partitions = {state.id for state in snapshot.topics[finding.subject.name].partitions}
             assert finding.id in answered | listed or partitions & listed
         if finding.reason in (FindingReason.MEMBER_WITHOUT_RACK, FindingReason.WARMUP_PROMOTABLE):
             assert finding.id in answered | listed

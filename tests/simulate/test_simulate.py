@@ -38,7 +38,7 @@ from agent.values.plan import Unplanned
 from agent.values.proposal import ProposalKind
 from agent.values.snapshot import ConsumerGroup, Snapshot, StreamsGroup
 from tests.plan.random_clusters import RACKS, random_clusters, shuffled
-from tests.snapshots import Builder, a_cluster, member
+from tests.snapshots import Builder, a_cluster, member, tp
 
 SLOW = settings(suppress_health_check=[HealthCheck.too_slow])
 STRATEGIES = ("range", "roundrobin", "cooperative-sticky", "sticky", "uniform", "min_traffic", "balance_subtopology")
@@ -176,7 +176,7 @@ def test_what_has_no_replica_left_is_not_proposed_to_move() -> None:
     assert shared.sentence.endswith("; 6 of the 6 have no leader to copy from, so nothing is planned for them")
     plan = make_plan(snapshot, detection, Limits(), None)
     assert not plan.placements
-    assert ("topic/payments-0", Unplanned.NO_LEADER) in plan.unplanned
+    assert (tp("payments-0"), Unplanned.NO_LEADER) in plan.unplanned
 
 
 def test_a_partition_that_still_has_a_replica_moves_and_is_led_from_there() -> None:

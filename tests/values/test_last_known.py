@@ -27,7 +27,7 @@ def with_silent_broker(world: Observation, broker: int) -> Observation:
         listed_groups=tuple(row for row in world.listed_groups if row.group_id not in lost),
         groups=tuple(row for row in world.groups if row.group_id not in lost),
         committed_offsets={name: rows for name, rows in world.committed_offsets.items() if name not in lost},
-        gaps=(*world.gaps, Gap(ObservationPart.GROUPS, GapCause.TIMED_OUT, f"broker {broker}", "no answer in time")),
+        gaps=(*world.gaps, Gap.of_broker(ObservationPart.GROUPS, GapCause.TIMED_OUT, broker, "no answer in time")),
     )
 
 

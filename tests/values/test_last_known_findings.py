@@ -31,7 +31,7 @@ def undescribed(world: Observation, names: Collection[str]) -> Observation:
 
 def unlisted(world: Observation, names: Collection[str]) -> Observation:
     """Their coordinator is silent, in each look the same one."""
-    gap = Gap(ObservationPart.GROUPS, GapCause.TIMED_OUT, "broker 2", "no answer in time")
+    gap = Gap.of_broker(ObservationPart.GROUPS, GapCause.TIMED_OUT, 2, "no answer in time")
     listed = tuple(row for row in world.listed_groups if row.group_id not in names)
     return replace(undescribed(world, names), listed_groups=listed, gaps=(*world.gaps, gap))
 
@@ -187,3 +187,18 @@ def test_a_finding_about_a_task_lives_as_long_as_its_group_whose_id_may_hold_sla
     assert stays(Gap(ObservationPart.END_OFFSETS, GapCause.ERROR, "", "a test")) is listed
     assert stays(Gap(ObservationPart.GROUPS, GapCause.ERROR, "shop/eu", "a test")), "its own group was not described"
     assert not stays(Gap(ObservationPart.GROUP_CONFIGS, GapCause.ERROR, "shop", "a test")), "another group's gap"
+
+
+def test_a_silent_broker_among_many_groups_without_an_answer_still_hides_its_groups() -> None:
+    names = [row.group_id for row in MANY.listed_groups]
+    silent = Gap.of_broker(ObservationPart.GROUPS, GapCause.TIMED_OUT, 2, "no answer in time")
+    seen, gone = undescribed(replace(MANY, gaps=(silent,)), names[:110]), set(names[110:150])
+    half = replace(
+        seen,
+        listed_groups=tuple(row for row in seen.listed_groups if row.group_id not in gone),
+        groups=tuple(row for row in seen.groups if row.group_id not in gone),
+    )
+    agent = Agent(MANY)
+    before = agent.series()["rackwise_groups", ("classic consumer",)]
+    agent.look(later(half, 1))
+    assert agent.series()["rackwise_groups", ("classic consumer",)] == before == len(names)

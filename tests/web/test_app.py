@@ -54,7 +54,7 @@ def get(server: WebServer, path: str, seen: LoopState | None = None, **headers: 
 
 
 GAPS = (
-    Gap(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, "broker 2", "no answer in 5000 ms"),
+    Gap.of_broker(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, 2, "no answer in 5000 ms"),
     Gap(ObservationPart.GROUPS, GapCause.NOT_ALLOWED, "pay\nments", "GROUP_AUTHORIZATION_FAILED"),
 )
 BLIND = state(replace(CYCLE, snapshot=replace(CYCLE.snapshot, gaps=GAPS)))

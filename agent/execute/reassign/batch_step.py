@@ -28,7 +28,6 @@ from agent.execute.reassign.throttles import (
     throttle_status,
     throttle_update,
 )
-from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
 from agent.values.memo import IdentityMemo
 from agent.values.number_format import counted
 from agent.values.reassignment import (
@@ -286,11 +285,13 @@ def _repace(view: ExecutorView, batch: Batch, statuses: dict[ReassignmentTarget,
         return None
     rate = batch.rate_bytes_per_s
     faster = None if rate is None else max(rate, min(2 * rate, view.policy.limits.throttle_ceiling))
-    rates = (debt for debt in _debts(view, batch) if debt.key in (LEADER_RATE, FOLLOWER_RATE))
     debts = tuple(
-        debt._replace(ours=str(faster), formerly=debt.ours)
-        for debt in rates
-        if faster != rate and throttle_status(debt, view.cluster) is ThrottleStatus.STANDS
+        debt._replace(ours=faster, formerly=debt.ours)
+        for debt in _debts(view, batch)
+        if faster is not None
+        and faster != rate
+        and isinstance(debt.ours, int)
+        and throttle_status(debt, view.cluster) is ThrottleStatus.STANDS
     )
     named = ", ".join(str(id_) for id_ in stuck[:5])
     sentence = f"no progress for {patience // 1000} s: {named}" + (f"; the rate is now {faster} B/s" if debts else "")

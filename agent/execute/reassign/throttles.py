@@ -16,7 +16,7 @@ from agent.execute.reassign.messages import ClusterView
 from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
 from agent.values.memo import IdentityMemo
 from agent.values.reassignment import Batch, ReassignmentPolicy, ReassignmentTarget, ThrottleDebt
-from agent.values.throttles import KEYS_OF, OpType, SeenThrottle, ThrottleChange, ThrottleResource
+from agent.values.throttles import KEYS_OF, OpType, SeenThrottle, ThrottleChange, ThrottleResource, list_entries
 
 _RATES = KEYS_OF["broker"]
 _MOST_BEFORE = 10_000
@@ -26,8 +26,8 @@ _IDS: IdentityMemo[Mapping[str, str]] = IdentityMemo(4)
 _OWN: IdentityMemo[Mapping[tuple[ThrottleResource, str], str | None]] = IdentityMemo(4)
 
 
-_Setting = tuple[ThrottleResource, str, Sequence[str]]
-"""Of a batch: whose it is, its key, and its entries; a rate is the only one of its key."""
+_Setting = tuple[ThrottleResource, str, int | tuple[str, ...]]
+"""Of a batch: whose it is, its key, and its rate or its entries."""
 
 
 class ThrottleStatus(Enum):
@@ -80,17 +80,17 @@ def batch_throttles(batch: Batch, cluster: ClusterView) -> BatchThrottles:
     now = {(throttle.resource, throttle.key): throttle for throttle in cluster.throttles}
     debts: list[ThrottleDebt] = []
     left: list[str] = []
-    for resource, key, ours in (*_rates(moving, cluster, rate), *_lists(moving)):
+    for resource, key, wanted in (*_rates(moving, cluster, rate), *_lists(moving)):
         throttle = now.get((resource, key), SeenThrottle(resource, key, None))
         if _others_rule(key, throttle):
             value = throttle.own or throttle.default
             left.append(f"{key} of {resource.kind} {resource.name} stays {value}, which rackwise did not set")
             continue
-        mine = ",".join(ours if key in _RATES else _without(ours, throttle.own))
-        if mine:
+        ours = wanted if isinstance(wanted, int) else _without(wanted, list_entries(throttle.own))
+        if ours != ():
             topic_id = _topic_id(resource, moving)
             before = throttle.own if throttle.own is None else throttle.own[:_MOST_BEFORE]
-            debts.append(ThrottleDebt(resource, key, mine, before, batch.proposal_id, batch.number, topic_id=topic_id))
+            debts.append(ThrottleDebt(resource, key, ours, before, batch.proposal_id, batch.number, topic_id=topic_id))
     return BatchThrottles(tuple(sorted(debts, key=lambda debt: (debt.resource, debt.key))), tuple(left))
 
 
@@ -105,8 +105,9 @@ def missing_throttles(batch: Batch, debts: Sequence[ThrottleDebt], cluster: Clus
         before = made.get((debt.resource, debt.key))
         if before is None:
             missing.append(debt)
-        elif debt.key not in _RATES and (more := _without(_entries(debt.ours), before.ours)):
-            missing.append(before._replace(ours=",".join((before.ours, *more))))
+        elif isinstance(before.ours, tuple) and isinstance(debt.ours, tuple):
+            more = _without(debt.ours, before.ours)
+            missing += [before._replace(ours=(*before.ours, *more))] if more else []
     return tuple(missing)
 
 
@@ -119,9 +120,8 @@ def throttle_status(debt: ThrottleDebt, cluster: ClusterView) -> ThrottleStatus:
     own = own_value(debt, cluster)
     if own is None:
         return ThrottleStatus.GONE
-    if debt.key in _RATES:
-        return ThrottleStatus.STANDS if own in (debt.ours, debt.formerly) else ThrottleStatus.GONE
-    return ThrottleStatus.STANDS if set(_entries(own)) & set(_entries(debt.ours)) else ThrottleStatus.GONE
+    is_set = own in debt.rates if isinstance(debt.ours, int) else not set(debt.ours).isdisjoint(list_entries(own))
+    return ThrottleStatus.STANDS if is_set else ThrottleStatus.GONE
 
 
 def own_value(debt: ThrottleDebt, cluster: ClusterView) -> str | None:
@@ -140,30 +140,28 @@ def complete(debt: ThrottleDebt, cluster: ClusterView) -> bool:
     if debt.resource in cluster.unread:
         return False
     own = own_value(debt, cluster)
-    if debt.key in _RATES:
+    if isinstance(debt.ours, int):
         return own is not None  # another rate is another tool's by now, and stays
-    return own is not None and (own == "*" or set(_entries(debt.ours)) <= set(_entries(own)))
+    return own is not None and (own == "*" or set(debt.ours) <= set(list_entries(own)))
 
 
 def throttle_update(debt: ThrottleDebt) -> ThrottleChange:
     """The change that sets a throttle of ours: a rate only where there is none or ours, entries in any list."""
-    if debt.key not in _RATES:
-        return ThrottleChange(debt.resource, debt.key, OpType.APPEND, debt.ours, topic_id=debt.topic_id)
-    ours = (None, debt.ours) if debt.formerly is None else (None, debt.ours, debt.formerly)
-    return ThrottleChange(debt.resource, debt.key, OpType.SET, debt.ours, expected=ours, alone=True)
+    if isinstance(debt.ours, tuple):
+        return ThrottleChange(debt.resource, debt.key, OpType.APPEND, debt.value, topic_id=debt.topic_id)
+    return ThrottleChange(debt.resource, debt.key, OpType.SET, debt.value, expected=(None, *debt.rates), alone=True)
 
 
 def throttle_removal(debt: ThrottleDebt, cluster: ClusterView) -> ThrottleChange:
     """The change that removes a throttle of ours, given that it is set."""
     own = own_value(debt, cluster) or ""
-    if debt.key in _RATES:
-        ours = (debt.ours,) if debt.formerly is None else (debt.ours, debt.formerly)
+    if isinstance(debt.ours, int):
         if debt.before is None:
-            return ThrottleChange(debt.resource, debt.key, OpType.DELETE, expected=ours)
-        return ThrottleChange(debt.resource, debt.key, OpType.SET, debt.before, expected=ours)
-    if debt.before != "" and not _without(_entries(own), debt.ours):  # of an empty list that others made it is left
+            return ThrottleChange(debt.resource, debt.key, OpType.DELETE, expected=debt.rates)
+        return ThrottleChange(debt.resource, debt.key, OpType.SET, debt.before, expected=debt.rates)
+    if debt.before != "" and not _without(list_entries(own), debt.ours):  # of an empty list that others made it is left
         return ThrottleChange(debt.resource, debt.key, OpType.DELETE, expected=(own,), topic_id=debt.topic_id)
-    return ThrottleChange(debt.resource, debt.key, OpType.SUBTRACT, debt.ours, topic_id=debt.topic_id)
+    return ThrottleChange(debt.resource, debt.key, OpType.SUBTRACT, debt.value, topic_id=debt.topic_id)
 
 
 def applied(own: str | None, change: ThrottleChange) -> str | None:
@@ -172,8 +170,8 @@ def applied(own: str | None, change: ThrottleChange) -> str | None:
         return change.value
     if change.op is OpType.DELETE:
         return None
-    there = list(_entries(own))
-    named = _entries(change.value)
+    there = list(list_entries(own))
+    named = list_entries(change.value)
     if change.op is OpType.APPEND:
         return ",".join([*there, *(entry for entry in named if entry not in there)])
     return ",".join(entry for entry in there if entry not in named)
@@ -196,14 +194,14 @@ def _rates(targets: Sequence[ReassignmentTarget], cluster: ClusterView, rate: in
     copies = {broker for target in targets for broker in target.adding}
     for key, brokers in ((LEADER_RATE, sources), (FOLLOWER_RATE, copies)):
         for broker in sorted(brokers & cluster.brokers):
-            yield ThrottleResource(broker=broker), key, (str(rate),)
+            yield ThrottleResource(broker=broker), key, rate
 
 
 def _lists(targets: Sequence[ReassignmentTarget]) -> Iterator[_Setting]:
     for topic, run in groupby(sorted(targets), key=lambda target: target.id.topic):
         group = list(run)
-        leaders = [f"{target.id.partition}:{broker}" for target in group for broker in target.before]
-        followers = [f"{target.id.partition}:{broker}" for target in group for broker in target.adding]
+        leaders = tuple(f"{target.id.partition}:{broker}" for target in group for broker in target.before)
+        followers = tuple(f"{target.id.partition}:{broker}" for target in group for broker in target.adding)
         yield ThrottleResource(topic=topic), LEADER_REPLICAS, leaders
         yield ThrottleResource(topic=topic), FOLLOWER_REPLICAS, followers
 
@@ -211,7 +209,7 @@ def _lists(targets: Sequence[ReassignmentTarget]) -> Iterator[_Setting]:
 def _others_rule(key: str, throttle: SeenThrottle) -> bool:
     if key in _RATES:
         return throttle.in_force is not None
-    return "*" in _entries(throttle.own or throttle.default)
+    return "*" in list_entries(throttle.own or throttle.default)
 
 
 def _topic_id(resource: ThrottleResource, targets: Sequence[ReassignmentTarget]) -> str | None:
@@ -232,11 +230,7 @@ def _down(resource: ThrottleResource, cluster: ClusterView) -> bool:
     return resource.broker is not None and resource.broker not in cluster.brokers
 
 
-def _entries(value: str | None) -> tuple[str, ...]:
-    return tuple(entry for part in (value or "").split(",") if (entry := part.strip()))
-
-
-def _without(entries: Iterable[str], others: str | None) -> list[str]:
+def _without(entries: Iterable[str], others: Iterable[str]) -> tuple[str, ...]:
     """The entries that are not among the others'."""
-    theirs = set(_entries(others))
-    return [entry for entry in entries if entry not in theirs]
+    theirs = set(others)
+    return tuple(entry for entry in entries if entry not in theirs)

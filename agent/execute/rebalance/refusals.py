@@ -50,7 +50,7 @@ class RefusalReason(StrEnum):
     COOLING_DOWN = "the cooldown since its last trigger has not ended"
 
 
-LASTING = frozenset(
+_LASTING = frozenset(
     {
         RefusalReason.NOT_CLASSIC,
         RefusalReason.GONE,
@@ -62,31 +62,39 @@ LASTING = frozenset(
         RefusalReason.TRANSACTIONAL,
     }
 )
-"""What only settings, or the owner's change of the group, end; the others pass."""
+"""Only a setting, or the owner's change of the group, ends these; the others pass."""
 
 
-class TriggerRefusal(NamedTuple):
-    """Not now, or not at all."""
+class RefusalSource(StrEnum):
+    """How the reason of a refusal is known."""
 
-    proposal_id: str
-    reason: RefusalReason
-    sentence: str
-    known_by: str
-    """``seen on the wire``, ``set by …`` or ``learned from …``."""
-    until_ms: int | None = None
-    """Epoch milliseconds when it may be asked again; None when unknown."""
+    WIRE = "seen on the wire"
+    JOURNAL = "known from the journal"
+    SETTING = "set by"
+    NO_SETTING = "not set by"
+    LEARNED = "learned from"
 
 
 class RefusalCause(NamedTuple):
-    """A refusal before it is about a proposal."""
+    """Why a group is not triggered now, or at all."""
 
     reason: RefusalReason
     sentence: str
-    known_by: str
+    source: RefusalSource
+    of: str = ""
+    """The setting, or what it is learned from; empty for the wire and the journal."""
     until_ms: int | None = None
+    """Epoch milliseconds when it may be asked again; None when unknown."""
 
+    @property
+    def known_by(self) -> str:
+        """The source as a clause, such as ``set by trigger.rolling``."""
+        return f"{self.source.value} {self.of}" if self.of else self.source.value
 
-SEEN = "seen on the wire"
+    @property
+    def lasting(self) -> bool:
+        """True where only a setting, or the owner's change of the group, ends it."""
+        return self.reason in _LASTING or self.source is RefusalSource.SETTING
 
 
 def refusal(
@@ -97,7 +105,7 @@ def refusal(
     limits: Limits,
     *,
     moved: Mapping[str, int] = _NO_MOVES,
-) -> TriggerRefusal | None:
+) -> RefusalCause | None:
     """Why the group of a trigger proposal is not to be triggered; None when it may be.
 
     ``moved`` holds the topics whose replicas rackwise itself moved lately: topic -> epoch milliseconds of the end.
@@ -112,55 +120,63 @@ def refusal(
     why = description_refusal(description, allowed)
     if why is None and isinstance(group, ReaderGroup):
         now = _Now(proposal, group, description, snapshot, memory, view, limits, allowed, learned, moved)
-        why = next((found for check in _CHECKS if (found := check(now)) is not None), None)
-    return None if why is None else TriggerRefusal(proposal.id, *why)
+        return next((found for check in _CHECKS if (found := check(now)) is not None), None)
+    return why
 
 
 def description_refusal(description: GroupView | None, allowed: GroupTriggerLimits) -> RefusalCause | None:
     """Refusal by a description of the group alone; None when that shows no reason."""
     if description is None:
-        return RefusalCause(RefusalReason.GONE, "the coordinator does not know the group", SEEN)
+        return RefusalCause(RefusalReason.GONE, "the coordinator does not know the group", RefusalSource.WIRE)
     if description.kind is not None and description.kind not in CLASSIC_KINDS:
         return RefusalCause(
-            RefusalReason.NOT_CLASSIC, f"group {description.group_id} is a {description.kind.value} group", SEEN
+            RefusalReason.NOT_CLASSIC,
+            f"group {description.group_id} is a {description.kind.value} group",
+            RefusalSource.WIRE,
         )
     if description.state in MEMBERLESS_STATES:
-        return RefusalCause(RefusalReason.EMPTY, f"group {description.group_id} is {description.state}", SEEN)
+        return RefusalCause(
+            RefusalReason.EMPTY, f"group {description.group_id} is {description.state}", RefusalSource.WIRE
+        )
     if description.state != STABLE:
         return RefusalCause(
-            RefusalReason.NOT_STABLE, f"group {description.group_id} is {description.state}, not Stable", SEEN
+            RefusalReason.NOT_STABLE,
+            f"group {description.group_id} is {description.state}, not Stable",
+            RefusalSource.WIRE,
         )
     return _by_members(description, allowed)
 
 
 def _by_members(description: GroupView, allowed: GroupTriggerLimits) -> RefusalCause | None:
     if not description.members:
-        return RefusalCause(RefusalReason.EMPTY, f"group {description.group_id} has no members", SEEN)
+        return RefusalCause(RefusalReason.EMPTY, f"group {description.group_id} has no members", RefusalSource.WIRE)
     if description.unreadable:
         sentence = (
             f"the bytes of {counted(len(description.unreadable), 'member')} cannot be read: {description.unreadable[0]}"
         )
-        return RefusalCause(RefusalReason.UNREADABLE, sentence, SEEN)
+        return RefusalCause(RefusalReason.UNREADABLE, sentence, RefusalSource.WIRE)
     if description.assignor in EAGER_ASSIGNORS and not allowed.allow_eager:
         sentence = f"under {description.assignor} every member gives up all its partitions in a rebalance"
-        return RefusalCause(RefusalReason.EAGER, sentence, SEEN)
+        return RefusalCause(RefusalReason.EAGER, sentence, RefusalSource.WIRE)
     if description.assignor not in EAGER_ASSIGNORS | COOPERATIVE_ASSIGNORS:
         sentence = f"its protocol is {description.assignor or 'hidden'}, which is not one of Kafka's"
-        return RefusalCause(RefusalReason.UNKNOWN_ASSIGNOR, sentence, SEEN)
+        return RefusalCause(RefusalReason.UNKNOWN_ASSIGNOR, sentence, RefusalSource.WIRE)
     return _by_history(description, allowed)
 
 
 def _by_history(description: GroupView, allowed: GroupTriggerLimits) -> RefusalCause | None:
     if description.static and not allowed.allow_static:
         sentence = f"{counted(len(description.static), 'static member')}, such as {description.static[0]}"
-        return RefusalCause(RefusalReason.STATIC, sentence, SEEN)
+        return RefusalCause(RefusalReason.STATIC, sentence, RefusalSource.WIRE)
     if len(description.versions) > 1 and not allowed.allow_rolling and allowed.rolling is not TriState.NO:
         versions = ", ".join(map(str, sorted(description.versions)))
-        return RefusalCause(RefusalReason.ROLLING, f"its members send metadata of the versions {versions}", SEEN)
+        return RefusalCause(
+            RefusalReason.ROLLING, f"its members send metadata of the versions {versions}", RefusalSource.WIRE
+        )
     if len(description.generations) > 1:
         generations = ", ".join(map(str, sorted(description.generations)))
         sentence = f"its members joined the last rebalance from generations {generations}"
-        return RefusalCause(RefusalReason.MIXED_GENERATIONS, sentence, SEEN)
+        return RefusalCause(RefusalReason.MIXED_GENERATIONS, sentence, RefusalSource.WIRE)
     return None
 
 
@@ -183,7 +199,9 @@ def _rolling(now: _Now) -> RefusalCause | None:
     if now.allowed.allow_rolling or now.allowed.rolling is TriState.NO:
         return None
     if now.allowed.rolling is TriState.YES:
-        return RefusalCause(RefusalReason.ROLLING, "its members are being restarted", "set by trigger.rolling")
+        return RefusalCause(
+            RefusalReason.ROLLING, "its members are being restarted", RefusalSource.SETTING, "trigger.rolling"
+        )
     if now.learned is None:
         return None
     came, went = now.learned.came_ms, now.learned.went_ms
@@ -198,7 +216,7 @@ def _rolling(now: _Now) -> RefusalCause | None:
         return None
     what = "members left and others joined" if came is not None and went is not None else _came_or_went(came)
     sentence = f"{what} within the last {(now.snapshot.taken_ms - since) / 1000:.0f} s"
-    return RefusalCause(RefusalReason.ROLLING, sentence, "learned from the last looks", until)
+    return RefusalCause(RefusalReason.ROLLING, sentence, RefusalSource.LEARNED, "the last looks", until)
 
 
 def _came_or_went(came: int | None) -> str:
@@ -210,7 +228,7 @@ def _long_poll(now: _Now) -> RefusalCause | None:
         return None
     if now.allowed.long_poll is TriState.YES:
         sentence = "its members take long between two polls, and a rebalance waits for the slowest"
-        return RefusalCause(RefusalReason.LONG_POLL, sentence, "set by trigger.long_poll")
+        return RefusalCause(RefusalReason.LONG_POLL, sentence, RefusalSource.SETTING, "trigger.long_poll")
     slow = () if now.learned is None else now.learned.slow_rebalances_ms[-_SLOW_REBALANCES:]
     longest = max(slow, default=0)
     if longest <= now.allowed.long_poll_ms:
@@ -218,7 +236,7 @@ def _long_poll(now: _Now) -> RefusalCause | None:
     sentence = (
         f"one of its last rebalances lasted {longest / 1000:.0f} s or more, and a rebalance waits for the slowest"
     )
-    return RefusalCause(RefusalReason.LONG_POLL, sentence, f"learned from {counted(len(slow), 'slow rebalance')}")
+    return RefusalCause(RefusalReason.LONG_POLL, sentence, RefusalSource.LEARNED, counted(len(slow), "slow rebalance"))
 
 
 def _transactional(now: _Now) -> RefusalCause | None:
@@ -226,13 +244,15 @@ def _transactional(now: _Now) -> RefusalCause | None:
         return None
     if now.allowed.transactional is TriState.YES:
         sentence = "its members write in transactions"
-        return RefusalCause(RefusalReason.TRANSACTIONAL, sentence, "set by trigger.transactional")
+        return RefusalCause(RefusalReason.TRANSACTIONAL, sentence, RefusalSource.SETTING, "trigger.transactional")
     if now.learned is not None and now.learned.transactional:
-        return RefusalCause(RefusalReason.TRANSACTIONAL, now.learned.transactional_how, "learned from ListTransactions")
+        return RefusalCause(
+            RefusalReason.TRANSACTIONAL, now.learned.transactional_how, RefusalSource.LEARNED, "ListTransactions"
+        )
     if now.group.kind is GroupKind.CLASSIC_STREAMS:
         return None
     sentence = "it is unknown whether its members write in transactions, and for plain consumers that counts as yes"
-    return RefusalCause(RefusalReason.TRANSACTIONAL, sentence, "not set by trigger.transactional")
+    return RefusalCause(RefusalReason.TRANSACTIONAL, sentence, RefusalSource.NO_SETTING, "trigger.transactional")
 
 
 def _own_rebalance(now: _Now) -> RefusalCause | None:
@@ -259,7 +279,12 @@ def _own_rebalance(now: _Now) -> RefusalCause | None:
         f"the racks of {what} changed {max(0, ago) / 1000:.0f} s ago; within metadata.max.age.ms "
         f"({wait_ms / 1000:.0f} s) the group notices that and rebalances by itself"
     )
-    return RefusalCause(RefusalReason.OWN_REBALANCE, sentence, SEEN, now.snapshot.taken_ms + wait_ms - max(0, ago))
+    return RefusalCause(
+        RefusalReason.OWN_REBALANCE,
+        sentence,
+        RefusalSource.WIRE,
+        until_ms=now.snapshot.taken_ms + wait_ms - max(0, ago),
+    )
 
 
 def _rejoins_by_itself(now: _Now) -> bool:
@@ -280,7 +305,7 @@ def _unjudged(now: _Now) -> RefusalCause | None:
         return None
     ago_s = max(0, now.snapshot.taken_ms - max(open_ms)) / 1000
     sentence = f"the trigger of {ago_s:.0f} s ago has not been judged yet"
-    return RefusalCause(RefusalReason.UNJUDGED, sentence, "known from the journal", until)
+    return RefusalCause(RefusalReason.UNJUDGED, sentence, RefusalSource.JOURNAL, until_ms=until)
 
 
 def _cooling_down(now: _Now) -> RefusalCause | None:
@@ -291,7 +316,7 @@ def _cooling_down(now: _Now) -> RefusalCause | None:
         return None
     ago_s = max(0, now.snapshot.taken_ms - last) / 1000
     sentence = f"its last trigger was {ago_s:.0f} s ago, and the cooldown is {cooldown_ms / 1000:.0f} s"
-    return RefusalCause(RefusalReason.COOLING_DOWN, sentence, "known from the journal", last + cooldown_ms)
+    return RefusalCause(RefusalReason.COOLING_DOWN, sentence, RefusalSource.JOURNAL, until_ms=last + cooldown_ms)
 
 
 _CHECKS: tuple[Callable[[_Now], RefusalCause | None], ...] = (

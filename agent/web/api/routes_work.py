@@ -17,13 +17,12 @@ from typing_extensions import TypedDict
 from agent.documents.config import SettingRow, setting_rows
 from agent.documents.explanation import (
     explained_rows,
-    history_of,
     needs_journal,
     proposal_details,
     proposal_rows,
     verdict_rows,
 )
-from agent.documents.journal import history_rows, reassign_status
+from agent.documents.journal import history_of_proposal, history_rows, reassign_status
 from agent.documents.plan import ExplainedRow
 from agent.documents.proposals import CommandAnswer, HistoryRow, ProposalDetailsDocument, ReassignStatus, VerdictRow
 from agent.journal.commands import MAX_TEXT, CommandVerb
@@ -176,7 +175,8 @@ def _add_proposals(router: APIRouter, answers: ApiAnswers) -> None:
     @router.get("/proposals/{proposal}/history", response_model=paging.PageDocument[HistoryRow], tags=["proposals"])
     def proposal_history(request: Request, query: Query, proposal: str) -> Response:
         """What the journal says of every attempt at a proposal, also of one that is not proposed now."""
-        return answers.send_page(request, paging.HISTORY, query, history_of(name_of(proposal), _known_journal(answers)))
+        rows = history_of_proposal(_known_journal(answers), name_of(proposal))
+        return answers.send_page(request, paging.HISTORY, query, rows)
 
     @router.get("/verdicts", response_model=paging.PageDocument[VerdictRow], responses=NO_LOOK, tags=["proposals"])
     def verdicts(request: Request, query: Query) -> Response:

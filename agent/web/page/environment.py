@@ -84,9 +84,13 @@ def short_name(text: object, room: int = _NAME_SHOWN) -> str:
 def short_client(client: str, room: int) -> str:
     """A client, in ``room`` characters; of the long names that Streams gives, what tells them apart."""
     found = _STREAMS_CLIENT.fullmatch(client)
-    if found is None:
-        return short_name(client, room)
-    return f"{found[1]}…" + (f", thread {found[2]}" if found[2] else "")
+    return short_process(client, room) + (f", thread {found[2]}" if found is not None and found[2] else "")
+
+
+def short_process(client: str, room: int) -> str:
+    """The process of a client, in the same way: without the thread."""
+    found = _STREAMS_CLIENT.fullmatch(client)
+    return short_name(client, room) if found is None else f"{found[1]}…"
 
 
 def address(path: str, **values: object) -> Markup:

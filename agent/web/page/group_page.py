@@ -16,13 +16,14 @@ from agent.money.traffic import bytes_between, usd_between
 from agent.plan.gain_thresholds import group_comparison
 from agent.plan.new_partitions import unknown_group
 from agent.plan.plugin_gain import plugin_question
+from agent.values.finding import SubjectId
 from agent.values.memo import Memo
 from agent.values.observation import ObservationPart
 from agent.values.plan import Plan
 from agent.values.proposal import Allow, Hold, Proposal, Verdict
 from agent.values.snapshot import ReaderGroup
 from agent.web.page.environment import proposal_link, rack_link, rendered, short_name, utc_words
-from agent.web.page.group_tiles import COLUMNS, ColumnShown, GroupTiles
+from agent.web.page.group_tiles import COLUMNS, AssignmentRow, ColumnShown, GroupTiles
 from agent.web.page.groups import heat_cell, shared_ledger
 from agent.web.page.page_documents import shared_costs
 from agent.web.page.page_request import PageRequest, PageView
@@ -118,8 +119,8 @@ def _verdict(proposal: Proposal, verdict: Verdict | None) -> VerdictShown:
 def _why_not(look: StageEvaluation, name: str) -> str | None:
     """Why nothing is planned for the group; None where something is, or where there is no reason to plan."""
     plan = look.plan or Plan()
-    findings = {one.id for one in look.detection.findings if (one.subject.kind, one.subject.name) == ("group", name)}
-    found = (why.value for subject, why in plan.unplanned if subject in findings or subject == f"group/{name}")
+    keys = {SubjectId("group", name), *(one.id for one in look.detection.findings if one.group == name)}
+    found = (why.value for key, why in plan.unplanned if key in keys)
     return next(found, None)
 
 
@@ -213,10 +214,13 @@ def _topics_table(rows: Sequence[Any]) -> TableSource:
 
 
 def _assignments_table(tiles: GroupTiles, keys: Sequence[str]) -> TableSource:
+    rows = tiles.rows()
+    readers = {(row.name, row.role): row.readers for row in rows}
+
     def reader(name: str) -> TableColumn:
         def racks(row: TableRow) -> str | None:
-            found = [tiles.rack_of(one) or "unknown rack" for one in (row[name] or "").split(", ") if one]
-            return ", ".join(found) or None
+            of = readers[row["name"], row["role"]][name]
+            return ", ".join(tiles.rack_of(one) or "unknown rack" for one in of) or None
 
         def cell(row: TableRow) -> TableCell:
             if row[name] is None:
@@ -229,7 +233,7 @@ def _assignments_table(tiles: GroupTiles, keys: Sequence[str]) -> TableSource:
         key="assignments",
         title="Partitions or tasks under each assignor",
         unit="row",
-        rows=tiles.rows(),
+        rows=[_assignment(row) for row in rows],
         columns=(
             _text("name", "Partition or task", "name"),
             _text("role", "Role"),
@@ -240,6 +244,11 @@ def _assignments_table(tiles: GroupTiles, keys: Sequence[str]) -> TableSource:
         empty="No assignment is shown.",
         page_rows=20,
     )
+
+
+def _assignment(row: AssignmentRow) -> dict[str, str | None]:
+    readers = {column: ", ".join(of) or None for column, of in row.readers.items()}
+    return {"name": row.name, "role": row.role, "leader_rack": row.leader_rack, **readers}
 
 
 def _rule_cell(row: TableRow) -> TableCell:

@@ -21,7 +21,7 @@ from agent.values.snapshot import (
     StreamsProcess,
     TaskRole,
 )
-from agent.web.page.environment import short_client, short_name
+from agent.web.page.environment import short_client, short_name, short_process
 from assignors.problem import ConsumerResult, TaskId, TaskResult, TopicPartition
 
 MOST_TILES = 360
@@ -80,6 +80,17 @@ class ColumnShown(NamedTuple):
     """Why there is nothing to show; empty where there is."""
     standbys: str = ""
     """Why it has no standbys, although the group has or will have some; empty where it has them, or needs none."""
+
+
+class AssignmentRow(NamedTuple):
+    """A partition or task, and its readers in each of the columns."""
+
+    name: str
+    role: str
+    """``active``, or ``standby or warm-up``."""
+    leader_rack: str | None
+    readers: Mapping[str, tuple[str, ...]]
+    """Key of a column -> ids of its members or processes."""
 
 
 Held = Mapping[str, Sequence[tuple[str, Any]]]
@@ -156,30 +167,30 @@ class GroupTiles:
             return "Standbys are not computed: num.standby.replicas is unknown, and Kafka's default of 0 is assumed."
         return "No standbys: num.standby.replicas is 0."
 
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each partition or task: its reader in each of the columns."""
+    def rows(self) -> list[AssignmentRow]:
+        """One row for each partition or task, the active ones first."""
         held = {"now": self._now(), "own": _predicted(self._prediction.settled if self._prediction else None)}
         held["plugin"] = _predicted(self._with_plugin)
         held["optimum"] = _optimal(self._assessment.result if self._assessment else None)
-        rows: dict[tuple[str, str], dict[str, Any]] = {}
+        readers: dict[tuple[bool, tuple[Any, ...]], dict[str, tuple[str, ...]]] = {}
+        items: dict[tuple[bool, tuple[Any, ...]], Any] = {}
         for column, of in held.items():
-            for reader, items in (of or {}).items():
-                for role, item in items:
-                    row = rows.setdefault((str(item), role if role == "active" else "copy"), self._row(item, role))
-                    row[column] = ", ".join(filter(None, (row[column], reader)))
-        ordered = sorted(rows.values(), key=lambda row: (row["role"] != "active", row["order"]))
-        return [{name: value for name, value in row.items() if name != "order"} for row in ordered]
+            for reader, its in (of or {}).items():
+                for role, item in its:
+                    key = (role != "active", tuple(item))
+                    items[key] = item
+                    found = readers.setdefault(key, dict.fromkeys(COLUMNS, ()))
+                    found[column] = (*found[column], reader)
+        return [
+            AssignmentRow(
+                str(items[key]), "standby or warm-up" if key[0] else "active", self._leader(items[key]), readers[key]
+            )
+            for key in sorted(readers)
+        ]
 
     def rack_of(self, reader: str) -> str | None:
         """The rack of a reader; None where it is not known."""
         return next((one.rack.name for one in self._group.readers if one.id == reader), None)
-
-    def _row(self, item: Any, role: str) -> dict[str, Any]:
-        of = "active" if role == "active" else "standby or warm-up"
-        leader = self._leader(item)
-        return {
-            "name": str(item), "role": of, "leader_rack": leader, **dict.fromkeys(COLUMNS), "order": tuple(item),
-        }  # fmt: skip
 
     def _now(self) -> Held | None:
         group = self._group
@@ -286,4 +297,4 @@ def _reader_name(reader: Member | StreamsProcess) -> str:
     if isinstance(reader, Member):
         return short_client(reader.client_id or reader.id, 40)
     client = next(iter(reader.client_ids), reader.id)
-    return f"{short_client(client, 34).partition(', thread')[0]} · {counted(reader.capacity, 'thread')}"
+    return f"{short_process(client, 34)} · {counted(reader.capacity, 'thread')}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 from starlette.responses import Response
 
-from agent.documents.journal import history_rows, reassign_status, running_moves
+from agent.documents.journal import history_of_plan, reassign_status, running_moves
 from agent.values.number_format import counted, lasted, sized
 from agent.values.observation import ObservationPart
 from agent.values.reassignment import ENDED, PlanState, attempt, rolled_back_plan
@@ -189,7 +189,7 @@ def plan_view(asked: PageRequest) -> Response:
     racks = {broker.id: broker.rack.name for broker in asked.look.snapshot.brokers}
     copies = {(one["partition"], one["to_broker"]): one for one in document["copies"]}
     moving = {one["partition"] for one in document["reassignments"] if one["by"] == wanted}
-    history = [one for one in history_rows(acting.view) if (one["about"] or "").partition(" of ")[0] == wanted]
+    history = history_of_plan(acting.view, wanted)
     return asked.page(
         "plan.html",
         f"Plan {wanted}",

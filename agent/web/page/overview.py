@@ -203,19 +203,21 @@ class _FaultCosts:
     def __init__(self, look: StageEvaluation, checks: Sequence[CheckDocument]) -> None:
         first = checks[::-1]  # of two checks with the same lines the first counts
         self._checks = {
-            (*fix["lines"], about): check["check"] for check in first for fix in check["fixes"] for about in fix["who"]
+            ("\n".join(fix["lines"]), about): check["check"]
+            for check in first
+            for fix in check["fixes"]
+            for about in fix["who"]
         }
         self._alone = {
-            (*check["fixes"][0]["lines"],): check["usd_per_day"] for check in first if len(check["fixes"]) == 1
+            "\n".join(check["fixes"][0]["lines"]): check["usd_per_day"] for check in first if len(check["fixes"]) == 1
         }
         self._of_groups = GroupFaultCosts(look)
 
     def usd_per_day(self, subject: SubjectId, line: str) -> float | None:
         """Of a group what it has of the cost; None where it is unknown, or doctor has several causes for its figure."""
-        lines = line.split("\n")
         if subject.kind != "group":
-            return self._alone.get((*lines,))
-        check = self._checks.get((*lines, f"group {subject.name}"))
+            return self._alone.get(line)
+        check = self._checks.get((line, f"group {subject.name}"))
         return None if check is None else self._of_groups.of(check, subject.name).usd_per_day
 
 

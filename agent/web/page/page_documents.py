@@ -11,12 +11,12 @@ from agent.documents.journal import JournalRecords
 from agent.documents.views import findings, groups, plugin_gains, racks
 from agent.documents.views_money import money
 from agent.explain.doctor_coverage import DoctorContext
-from agent.explain.doctor_fixes import ASSIGNORS, fixes_of
+from agent.explain.doctor_fixes import ASSIGNORS, setting_fixes
 from agent.journal import plan_entries
 from agent.journal.commands import LeaderAnswer, answer_to
 from agent.journal.entries import JournalState
 from agent.money.costs import CrossRackCosts
-from agent.values.finding import Finding, ends_by
+from agent.values.finding import Finding, SubjectId, ends_by
 from agent.values.number_format import in_full
 from agent.values.observation import Gap
 from agent.values.plan import Plan, Unplanned
@@ -25,6 +25,7 @@ from agent.values.reassignment import ReassignmentPlan
 from agent.values.typed_json import UnreadableError
 from agent.web.money_metrics import look_costs
 from agent.web.page.page_request import PageRequest
+from assignors.problem import TopicPartition
 
 if TYPE_CHECKING:
     from agent.documents.cluster import CheckDocument, FindingDocument, RackDocument
@@ -102,7 +103,10 @@ class FindingRemedies:
     def __init__(self, look: StageEvaluation) -> None:
         plan = look.plan or Plan()
         self._context = DoctorContext(look.snapshot, look.detection, look.limits, look.before)
-        self._unplanned = dict(plan.unplanned)
+        self._unplanned: dict[str | SubjectId, Unplanned] = {}
+        for key, why in plan.unplanned:
+            about = SubjectId("topic", key.topic) if isinstance(key, TopicPartition) else key
+            self._unplanned.setdefault(about, why)
         self._advice = plan.advice
         self._proposals: dict[str, list[tuple[str, str]]] = {}
         for proposal in look.proposals:
@@ -124,9 +128,9 @@ class FindingRemedies:
             shared = self._by_subject.get((finding.subject.kind, finding.subject.name), set()) | self._of_cluster
             answering |= {at for at in shared if self._advice[at].findings}
         advice = [self._advice[at] for at in sorted(answering)]
-        fixes = fixes_of([finding], tuple(ProposalReason), advice, self._context)
-        lines = dict.fromkeys(line for fix in fixes for line in fix.lines if not line.startswith("rackwise plan"))
-        why = self._unplanned.get(finding.id) or self._unplanned.get(str(finding.subject))
+        fixes = setting_fixes([finding], tuple(ProposalReason), advice, self._context)
+        lines = dict.fromkeys(line for fix in fixes for line in fix.lines)
+        why = self._unplanned.get(finding.id) or self._unplanned.get(finding.subject)
         why_not = "" if why in {None, Unplanned.NO_LEVER} else why.value
         return FindingRemedy(
             tuple(lines), tuple(self._proposals.get(finding.id, ())), why_not, ends_by(finding.reason), _waits(finding)

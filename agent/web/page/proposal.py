@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 from starlette.responses import Response
 
 from agent.documents.explanation import check_rows, rule_rows
-from agent.documents.journal import history_rows
+from agent.documents.journal import history_of_proposal
 from agent.guard.cluster_checks import copying_usd
 from agent.guard.judge import preconditions_hold
 from agent.journal.approvals import attempt_text, next_attempt, plan_hash
@@ -116,7 +116,7 @@ def proposal_page(asked: PageRequest, found: ShownProposal, *, status: int = 200
     if stale:
         standing = standing._replace(can_approve=False)
     tried = attempts_of(acting.plans, proposal.id)
-    history = [row for row in history_rows(acting.view) if _is_about(row["about"], proposal.id)]
+    history = history_of_proposal(acting.view, proposal.id)
     files, servers = written_files(proposal), asked.agent.settings.settings.kafka.root
     return asked.page(
         "proposal.html",
@@ -194,11 +194,6 @@ def _rule_tables(asked: PageRequest, proposal: Proposal, acting: ActingRecords) 
 
 def _journal_of(acting: ActingRecords) -> Any:
     return acting.view if acting.records.known and not acting.records.why else None
-
-
-def _is_about(about: str | None, proposal_id: str) -> bool:
-    """A row of the history names a proposal, an attempt at it, or a trigger ``p-1 of group g``."""
-    return about is not None and attempt(about.partition(" of group ")[0].removesuffix("-back")).of == proposal_id
 
 
 def _rules(asked: PageRequest, proposal: Proposal) -> tuple[list[Any], list[Any]]:

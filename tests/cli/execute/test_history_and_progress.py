@@ -111,8 +111,8 @@ def test_kafkas_own_file_of_a_plan(here: Run, path: Path, tmp_path: Path) -> Non
 
 def test_rows_of_plans_and_throttles(path: Path) -> None:
     moving = Batch(MOVE.id, 2, TARGETS[1:], BatchState.ACKED, rate_bytes_per_s=7)
-    rate = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, "50000000", None, MOVE.id, 2)
-    replicas = ThrottleDebt(ThrottleResource(topic="t"), LEADER_REPLICAS, "0:1,0:4", None, MOVE.id, 2)
+    rate = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, 50_000_000, None, MOVE.id, 2)
+    replicas = ThrottleDebt(ThrottleResource(topic="t"), LEADER_REPLICAS, ("0:1", "0:4"), None, MOVE.id, 2)
     write_journal(path, *plan(PlanState.OPEN), moving, rate, replicas)
     view = read_file(path).view
     (row,) = plan_rows(view)

@@ -321,7 +321,7 @@ def test_json_of_something_else_than_an_agent_is_one_sentence(
 
 def test_a_partial_look_of_the_agent_ends_with_5_and_names_what_is_missing(here: Run) -> None:
     cycle = cycle_of(a_cluster().at())
-    gap = Gap(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, "broker 2", "no answer in 5000 ms")
+    gap = Gap.of_broker(ObservationPart.LOG_DIRS, GapCause.TIMED_OUT, 2, "no answer in 5000 ms")
     blind = replace(cycle, snapshot=replace(cycle.snapshot, gaps=(gap,)))
     with server_of(view_of(blind)) as server:
         done = here("--agent", f"http://{server.address}", "racks")

@@ -82,10 +82,10 @@ def a_journal(look: StageEvaluation) -> JournalState:
         sentence="rollback requested by ann@desk",
     )  # fmt: skip
     debts = [
-        ThrottleDebt(ThrottleResource(broker=3), LEADER_RATE, str(50 * MB), None, plan.proposal_id, 1),
-        ThrottleDebt(ThrottleResource(broker=5), FOLLOWER_RATE, str(50 * MB), None, plan.proposal_id, 1),
+        ThrottleDebt(ThrottleResource(broker=3), LEADER_RATE, 50 * MB, None, plan.proposal_id, 1),
+        ThrottleDebt(ThrottleResource(broker=5), FOLLOWER_RATE, 50 * MB, None, plan.proposal_id, 1),
         ThrottleDebt(
-            ThrottleResource(topic="clicks"), "follower.replication.throttled.replicas", "3:5", None,
+            ThrottleResource(topic="clicks"), "follower.replication.throttled.replicas", ("3:5",), None,
             plan.proposal_id, 1,
         ),
     ]  # fmt: skip

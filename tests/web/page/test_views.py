@@ -13,13 +13,18 @@ from lxml.etree import _Element as HtmlElement
 
 from agent.values.finding import FindingReason, SubjectId
 from agent.values.limits import Limits
+from agent.values.plan import Plan, Unplanned
 from agent.web.page.environment import environment
 from agent.web.page.findings import _sentence
+from agent.web.page.group_page import _why_not
+from agent.web.page.group_tiles import _reader_name
 from agent.web.page.page_documents import FindingRemedies
 from agent.web.page.routes import VIEWS
+from assignors.problem import TopicPartition
 from config.foreign_text import is_unsafe
 from tests.builders import an_observation, consumer, instance, reader, with_group
 from tests.foreign_texts import POISONS
+from tests.snapshots import process
 from tests.web.page.answers import page_client, read, words
 from tests.web.page.worlds import WORLDS, many, watched
 
@@ -231,6 +236,30 @@ def test_where_the_plug_in_cannot_help_its_column_says_so_and_not_unknown() -> N
     assert f"The plug-in for brokers: {said}." in words(group)
 
 
+def test_a_reader_whose_id_has_a_comma_is_in_its_rack() -> None:
+    answers = an_observation().topic("t", (1, 2), (2, 3))
+    answers.kip848("g", consumer("pay, one", "c", "t-0"), consumer("two", "a", "t-1"))
+    client = page_client(watched(answers))
+    text = client.get("/groups/group?id=g&format=csv&table=assignments").text
+    rows = [(row["name"], row["now"], row["now_racks"]) for row in csv.DictReader(io.StringIO(text))]
+    assert rows == [("t-0", "pay, one", "c"), ("t-1", "two", "a")]
+    assert client.get("/groups/group?id=g&format=json&table=assignments").json()[0]["now"] == "pay, one"
+
+
+@pytest.mark.parametrize(
+    ("client", "shown"),
+    [
+        pytest.param("pay, thread pool", "pay, thread pool · 2 threads", id="of its own"),
+        pytest.param(
+            "shop-app-12345678-1234-1234-1234-123456789abc-StreamThread-1-consumer", "12345678… · 2 threads",
+            id="of Kafka",
+        ),
+    ],
+)  # fmt: skip
+def test_a_process_is_shown_without_its_thread_and_with_all_of_its_own_name(client: str, shown: str) -> None:
+    assert _reader_name(process("p", "a", capacity=2)._replace(client_ids=(client,))) == shown
+
+
 def test_a_streams_application_tells_warm_ups_from_standbys() -> None:
     shop = page("sick", "/groups/group?id=shop-app")
     now = shop.findall(".//div[@class='three']/div")[0]
@@ -327,6 +356,28 @@ def test_an_assignor_is_no_mend_where_no_assignment_can_be_local() -> None:
     }
     (beside,) = [one for one in look.detection.findings if one.subject.name == "beside" and one.reason in kinds]
     assert "replicas and leaders near the members" in of(beside).words
+
+
+def test_a_finding_about_a_topic_says_why_a_partition_of_it_is_not_moved() -> None:
+    look = WORLDS["sick"]()
+    (found,) = [one for one in look.detection.findings if one.reason is FindingReason.REPLICAS_SHARE_RACK][:1]
+    finding, of = replace(found, held=False), found.subject.name
+    assert found.subject.kind == "topic"
+    plans = {
+        why: Plan(unplanned=((TopicPartition(topic, 0), why), (TopicPartition(topic, 1), Unplanned.NO_LEADER)))
+        for topic, why in ((of, Unplanned.RUNNING), (f"{of}-1", Unplanned.CAPPED))
+    }
+    shown = {why: FindingRemedies(look._replace(plan=plan)).of(finding).why_not for why, plan in plans.items()}
+    assert shown == {Unplanned.RUNNING: Unplanned.RUNNING.value, Unplanned.CAPPED: ""}
+
+
+def test_a_group_says_why_its_warm_ups_do_not_take_over() -> None:
+    look = WORLDS["sick"]()
+    task = next(one for one in look.detection.findings if one.subject.kind == "task")
+    assert task.group is not None
+    plan = Plan(unplanned=((task.id, Unplanned.ROLLING),))
+    assert _why_not(look._replace(plan=plan), task.group) == Unplanned.ROLLING.value
+    assert _why_not(look._replace(plan=plan), "another") is None
 
 
 @pytest.mark.parametrize(
