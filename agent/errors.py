@@ -5,6 +5,7 @@
     RackwiseError                    exit 1
     ├── RetryableFailure             the same call may succeed without any change
     │   ├── ClusterUnreachable       exit 5   no broker answered
+    │   ├── AgentUnreachable         exit 5   the agent that --agent names did not answer
     │   ├── NoBrokersYet             exit 5   a broker answered, but the cluster names no broker
     │   ├── PartialAnswer            exit 5   some of what was asked for is missing
     │   └── JournalUnavailable       exit 5   the journal could not be read or written in time
@@ -237,8 +238,8 @@ WEIGHTS = ThreadRule(
 )
 WEB = ThreadRule(
     "rackwise-web",
-    "answers `/livez`, `/readyz` and `/metrics`",
-    "the server answers that request with 500",
+    "runs the web server: receives requests, answers `/livez` and static files, sends the API's events",
+    "`AccessRefused` is the answer; for another error the server answers that request with 500",
     "ends the server; probes fail and the supervisor restarts the agent",
 )
 NOTIFICATIONS = ThreadRule(
@@ -265,8 +266,49 @@ WHAT_IF = ThreadRule(
     "`BadInput` and `PartialAnswer` are the answer",
     "is logged, and the answer is that there is none",
 )
-THREADS = (LOOKS, ACTING, LEADERSHIP, LEASE, EXECUTOR, WEIGHTS, WEB, NOTIFICATIONS, CLOSING, CALLS, WHAT_IF)
-"""Every kind of thread that an agent has beside the main thread, which waits for signals and for the memory ceiling."""
+PROBE_JOIN = ThreadRule(
+    "rackwise-join",
+    "waits for the coordinator's answer to the second JoinGroup of a probe",
+    "`CallFailed` counts as no answer",
+    "counts as no answer, with the traceback on stderr; the probe sends LeaveGroup all the same",
+)
+LAG_DEADLINE = ThreadRule(
+    "rackwise-deadline",
+    "shuts the connection to an application's lags down at its deadline",
+    "`OSError`: the connection is closed already",
+    "ends the thread; the time-out of the socket remains",
+)
+THREADS = (
+    LOOKS,
+    ACTING,
+    LEADERSHIP,
+    LEASE,
+    EXECUTOR,
+    WEIGHTS,
+    WEB,
+    NOTIFICATIONS,
+    CLOSING,
+    CALLS,
+    WHAT_IF,
+    PROBE_JOIN,
+    LAG_DEADLINE,
+)
+"""Every kind of thread that the agent makes; the main thread waits for signals and for the memory ceiling."""
+
+SCHEDULER = ThreadRule(
+    "APScheduler",
+    "APScheduler's: starts a `rackwise-look` at each time of the schedule",
+    "none",
+    "is logged by APScheduler; the next look comes at its time",
+)
+ANSWERS = ThreadRule(
+    "AnyIO worker thread",
+    "Starlette's: makes the answers of pages, API, `/readyz` and `/metrics`, and identifies the person of a request",
+    "`RackwiseError` and `AccessRefused` are the answer",
+    "that request is answered with 500; of an event stream that event is left out, which is logged",
+)
+LIBRARY_THREADS = (SCHEDULER, ANSWERS)
+"""Threads of libraries that run code of the agent; those of librdkafka run none."""
 
 
 def thread(rule: ThreadRule, work: Callable[[], object], detail: str = "") -> threading.Thread:

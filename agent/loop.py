@@ -34,14 +34,14 @@ from agent.values.snapshot import Snapshot
 
 
 class ProposalExecutor(Protocol):
-    """What can change a cluster."""
+    """The stage `act`: carries out proposals that the guard allows."""
 
     def carry_out(self, proposal: Proposal, fresh: Snapshot) -> Outcome:
         """Carry out the proposal, or return why not; ``fresh`` is what it was allowed by. Raises FencedOut."""
 
 
 class NoopExecutor:
-    """Executor of observe mode: changes nothing."""
+    """Executor of modes observe and propose: changes nothing."""
 
     def carry_out(self, proposal: Proposal, fresh: Snapshot) -> Outcome:
         """The outcome that nothing was done."""
@@ -59,7 +59,7 @@ Journaled = Callable[[], JournalState | None]
 
 
 def run_cycle(
-    line: CycleStages,
+    stages: CycleStages,
     look: Look,
     observation: Observation,
     memory: Memory,
@@ -75,30 +75,30 @@ def run_cycle(
     ``known``: facts that earlier looks confirmed, None for the first one. ``journal`` returns the journal's state, None
     for an agent that does not lead.
     """
-    snapshot = line.snapshot(observation, memory)
-    detection = line.detect(snapshot, memory)
-    plan = line.plan(snapshot, detection) if planning else None
-    proposals = line.propose(snapshot, plan, detection) if plan is not None else ()
+    snapshot = stages.snapshot(observation, memory)
+    detection = stages.detect(snapshot, memory)
+    plan = stages.plan(snapshot, detection) if planning else None
+    proposals = stages.propose(snapshot, plan, detection) if plan is not None else ()
     verdicts: tuple[Verdict, ...] = ()
     outcomes: tuple[Outcome, ...] = ()
     if proposals:
-        fresh = line.snapshot(line.look(look), memory)  # again, right before touching anything
-        verdicts = line.guard(proposals, fresh, memory, journal())
-        outcomes = line.act(proposals, verdicts, fresh)  # nothing is allowed in a dry run
+        fresh = stages.snapshot(stages.look(look), memory)  # again, right before touching anything
+        verdicts = stages.guard(proposals, fresh, memory, journal())
+        outcomes = stages.act(proposals, verdicts, fresh)  # nothing is allowed in a dry run
     cycle = Cycle(
         number=number,
         look=name,
-        limits=line.limits,
+        limits=stages.limits,
         observation=observation,
         before=memory,
-        after=line.remember(memory, snapshot, detection, plan),
+        after=stages.remember(memory, snapshot, detection, plan),
         snapshot=snapshot,
         detection=detection,
         plan=plan,
         proposals=proposals,
         verdicts=verdicts,
         outcomes=outcomes,
-        stages_ms={"look": observation.took_ms, **line.turn()},
+        stages_ms={"look": observation.took_ms, **stages.turn()},
     )
     after = last_known(known, cycle)
     return replace(cycle, known=after, changes=_changes(known, cycle, after))

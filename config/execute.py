@@ -41,7 +41,6 @@ def _counted(most: int) -> AfterValidator:
 
 Budget = Annotated[int, AfterValidator(_not_zero)]
 """How often something may be done; zero is a mistake."""
-TriStateWord = Literal["unknown", "yes", "no"]
 
 
 def _yes_or_no(value: object) -> object:
@@ -49,7 +48,7 @@ def _yes_or_no(value: object) -> object:
     return {True: "yes", False: "no"}.get(value, value) if isinstance(value, bool) else value
 
 
-ToldWord = Annotated[TriStateWord, BeforeValidator(_yes_or_no)]
+TriStateSetting = Annotated[Literal["unknown", "yes", "no"], BeforeValidator(_yes_or_no)]
 
 
 class ExecuteSettings(BaseModel):
@@ -145,11 +144,11 @@ class GroupTriggerSettings(BaseModel):
     """Whether groups whose members are being restarted may be triggered."""
     allow_transactional: bool = False
     """Whether groups whose members write in transactions may be triggered."""
-    transactional: ToldWord = "unknown"
+    transactional: TriStateSetting = "unknown"
     """Whether members write in transactions; unknown counts as yes for plain consumers, as no for Streams."""
-    long_poll: ToldWord = "unknown"
+    long_poll: TriStateSetting = "unknown"
     """Whether members take long between two polls; unknown: learned from earlier rebalances."""
-    rolling: ToldWord = "unknown"
+    rolling: TriStateSetting = "unknown"
     """Whether members are being restarted; unknown: inferred from members that joined or left."""
     long_poll_ms: Annotated[Millis, at_least("1s")] = Field(default=10_000, alias="long_poll_after")
     """A group whose recent rebalances lasted longer than this counts as a group with long polls."""

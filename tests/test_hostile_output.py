@@ -149,7 +149,7 @@ def test_the_log_of_a_cycle_and_of_a_failure_is_one_harmless_line_each(
 
     recorder = CycleRecorder(RecordPlan(file=tmp_path / "t.jsonl"), {})
     agent = AgentDaemon(
-        look=look, line=CycleStages(Limits()), recorder=recorder, pace=LoopPace(poll_ms=60_000, plan_ms=60_000)
+        look=look, stages=CycleStages(Limits()), recorder=recorder, pace=LoopPace(poll_ms=60_000, plan_ms=60_000)
     )
     for _ in range(3):
         agent._run()

@@ -165,8 +165,8 @@ def test_when_the_cluster_is_looked_at_again(planning: bool, observation: Observ
     assert looker.looks == looks
 
 
-class RecordingHands:
-    """Hands that only note what they were given; what real ones do needs real brokers."""
+class RecordingExecutor:
+    """Records the proposals that it gets; a real executor needs real brokers."""
 
     def __init__(self) -> None:
         self.given: list[str] = []
@@ -178,11 +178,11 @@ class RecordingHands:
 
 
 def test_act_carries_out_what_is_allowed_in_order_and_nothing_else() -> None:
-    hands, found = RecordingHands(), cycle()
-    outcomes = act(hands, found.proposals[2:4], found.snapshot)
-    assert [outcome.proposal_id for outcome in outcomes] == hands.given
-    assert hands.given == [proposal.id for proposal in found.proposals[2:4]]
-    assert act(hands, (), found.snapshot) == ()
+    executor, found = RecordingExecutor(), cycle()
+    outcomes = act(executor, found.proposals[2:4], found.snapshot)
+    assert [outcome.proposal_id for outcome in outcomes] == executor.given
+    assert executor.given == [proposal.id for proposal in found.proposals[2:4]]
+    assert act(executor, (), found.snapshot) == ()
 
 
 @pytest.mark.parametrize(
@@ -194,11 +194,11 @@ def test_act_carries_out_what_is_allowed_in_order_and_nothing_else() -> None:
         pytest.param(AgentMode.EXECUTE, {}, True, id="the leader does what may be done"),
     ],
 )
-def test_when_the_hands_are_called(mode: AgentMode, journal: JournalState | None, acts: bool) -> None:
-    hands = RecordingHands()
+def test_when_the_executor_is_called(mode: AgentMode, journal: JournalState | None, acts: bool) -> None:
+    executor = RecordingExecutor()
     free = TriggerLimits(transactional=TriState.NO)
     found = run_cycle(
-        CycleStages(Limits(mode=mode, trigger=free), hands),
+        CycleStages(Limits(mode=mode, trigger=free), executor),
         lambda: WORLD,
         WORLD,
         Memory(),
@@ -208,11 +208,11 @@ def test_when_the_hands_are_called(mode: AgentMode, journal: JournalState | None
         journal=lambda: journal,
     )
     assert found.proposals
-    assert bool(hands.given) is acts
-    assert len(found.outcomes) == len(hands.given)
+    assert bool(executor.given) is acts
+    assert len(found.outcomes) == len(executor.given)
 
 
-def test_without_hands_an_allowed_proposal_is_told_as_not_done() -> None:
+def test_without_an_executor_an_allowed_proposal_is_not_done_and_says_so() -> None:
     found = cycle()
     (outcome,) = act(NoopExecutor(), found.proposals[:1], found.snapshot)
     assert (outcome.done, outcome.sentence) == (

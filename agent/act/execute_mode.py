@@ -63,19 +63,19 @@ from agent.wire.admin_client import WireAdminClient
 
 
 class ApprovedProposals:
-    """Remembers them from planning to planning; a new leader knows those that it has proposed itself."""
+    """Remembers approved proposals from planning to planning; a new leader has only those of its own plannings."""
 
     def __init__(self) -> None:
         self._by_hash: Mapping[str, Proposal] = {}
 
     def planned(self, view: JournalState, proposals: Iterable[Proposal]) -> None:
-        """After each planning."""
+        """Take the proposals of a planning, and drop those without an approval."""
         wanted = {one.plan_hash for one in approvals(view)}
         every = {plan_hash(one): one for one in (*self._by_hash.values(), *proposals)}
         self._by_hash = {digest: one for digest, one in every.items() if digest in wanted}
 
     def may_hold(self, approval: ProposalApproval, snapshot: Snapshot) -> bool:
-        """Whether what was approved may rest on what is there; also true where it is not known what that is."""
+        """Whether the preconditions of an approved proposal may hold in this snapshot; True for an unknown proposal."""
         proposal = self._by_hash.get(approval.plan_hash)
         return proposal is None or preconditions_hold(proposal, snapshot)
 
@@ -135,24 +135,24 @@ class ExecuteMode:
         self._lock = threading.RLock()
         self._term: LeadershipTerm | None = None
         self._former: ReassignmentExecutor | None = None
-        """Of the leadership before; a call of its may still be under way."""
+        """Executor of the previous term; a request of it may still be in flight."""
         self._seen: JournalState = {}
         self._records = GuardJournal(self._seen)
-        """What `_may` has read, and of which view; the executor's thread alone asks it."""
+        """The view that `_may` read last, as the guard's records; only the executor's thread uses both."""
         self._standing: Sequence[Proposal] | None = None
         self._snapshot: Snapshot | None = None
         self._memory = Memory()
-        """What went into that snapshot."""
+        """The memory from which that snapshot was made."""
         self._approved = ApprovedProposals()
         self._closed: AbstractSet[BatchKey] | None = None
-        """The batches that were through at the last look."""
+        """The batches that were closed at the last look."""
         self._anchors = NO_ANCHORS
         self._notices = NoticeLog()
         self._log = structlog.get_logger("rackwise")
         self._thread = thread(ACTING, self._run)
 
     def start(self) -> None:
-        """Take part in the election, and act when chosen."""
+        """Join the election, and act while this agent leads."""
         self._leadership.start()
         self._thread.start()
 
@@ -171,7 +171,7 @@ class ExecuteMode:
                 return
 
     def close(self) -> None:
-        """Begin nothing more, and let another agent take over at once."""
+        """Begin nothing more, and leave the election so that another agent leads at once."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join(_TICK_S * 4)
@@ -185,7 +185,7 @@ class ExecuteMode:
         return self._leadership.may_act()
 
     def now(self) -> ExecuteState:
-        """What this agent is doing, and what fails; callable from any thread."""
+        """State of mode execute now: leadership, open plans, faults and notices. Callable from any thread."""
         return now_of(self._leadership, self._term)
 
     # --- around a cycle -----------------------------------------------------------------------------------------
@@ -310,7 +310,7 @@ class ExecuteMode:
                     if self._term is not None:
                         self._notices.notice(self._leadership)
                         self._term.check()
-                        self._word(self._term)
+                        self._pass_on(self._term)
                         more = self._answer(self._term)
             except FatalFailure as error:
                 self.on_fatal(error)
@@ -322,7 +322,7 @@ class ExecuteMode:
                 return
 
     def _follow(self) -> None:
-        """Hands for the journal that there is, and none without one."""
+        """Begin a term where the leadership has a journal, and end the term whose journal is gone or another."""
         journal = self._leadership.journal()
         if self._term is not None and self._term.journal is journal:
             return
@@ -331,7 +331,7 @@ class ExecuteMode:
             self._notices.log_problem(self._leadership.problem())
             return
         if self._former is not None and not self._former.ended:
-            return  # what it still asks for is over before the time since is reckoned with
+            return  # wait until the previous executor's last request has finished
         self._notices.log_problem(None)
         self._term = self._take_over(journal)
         self._log.info("leading", epoch=journal.epoch, sentence=f"this agent leads now, in epoch {journal.epoch}")
@@ -400,15 +400,15 @@ class ExecuteMode:
         """Broker -> bytes per second that its replicas take in, by the last look."""
         return {} if self._snapshot is None else traffic_of(self._snapshot)
 
-    def _word(self, term: LeadershipTerm) -> None:
-        """Pass on the journal's commands to the executor until its plans show them."""
+    def _pass_on(self, term: LeadershipTerm) -> None:
+        """Pass the journal's commands on to the executor until its plans show them."""
         view = term.journal.view()
         if view is not term.passed_on:
             term.pass_on(replay_undelivered(view, self._limits.approve.valid_ms))
             term.passed_on = view
 
     def _answer(self, term: LeadershipTerm) -> bool:
-        """What operators ask; whether more of it may wait. Before the first planning nothing can be approved."""
+        """Answer operators' commands; True when more may wait. Before the first planning nothing can be approved."""
         inbox = self._leadership.inbox()
         if inbox is None:
             return False
@@ -421,14 +421,14 @@ class ExecuteMode:
         return full
 
     def _apply(self, term: LeadershipTerm, waiting: Sequence[InboxCommand], *, full: bool) -> CommandEffects:
-        """Write and pass on what they come to."""
+        """Append the answers to the journal, and pass the commands on to the executor."""
         view, now_ms, witnesses = term.journal.view(), self._clock().wall_ms, self._witnesses
         proven = partial(apply_commands, people=self._people, witnesses=witnesses, full=full)
         effects = proven(waiting, view, self._standing, self._limits, now_ms, self._foresee, self._begins)
         if effects.writes:
             term.journal.append(*effects.writes)
             term.passed_on = term.journal.view()
-        term.pass_on(effects.words)
+        term.pass_on(effects.commands)
         if effects.look_now:
             self.look_now()
         return effects

@@ -259,7 +259,7 @@ def people(files: Mapping[str, str]) -> OperatorKeys:
 
 
 def signer(name: str | None, path: str | None) -> CommandSigner | None:
-    """Who signs commands here; None where no person is set. Raises ConfigError."""
+    """Name and key with which this process signs commands; None where no person is set. Raises ConfigError."""
     return None if name is None or path is None else CommandSigner(name, _one("operator.key_file", path))
 
 

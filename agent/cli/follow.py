@@ -87,7 +87,7 @@ def follow(loaded: LoadedSettings, proposal_id: str, plan: str | None = None) ->
 
 
 class ProposalStatus(NamedTuple):
-    """What the journal says of one proposal."""
+    """Status of one proposal in the journal."""
 
     code: int | None
     """Exit code once it has ended."""

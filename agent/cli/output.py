@@ -168,7 +168,7 @@ OutputRow = Mapping[str, Any]
 
 
 def chosen(asked: OutputFormat | None) -> OutputFormat:
-    """What was asked for; else a table on a TTY and JSON elsewhere."""
+    """The requested format; else a table on a TTY and JSON elsewhere."""
     return asked or (OutputFormat.TABLE if sys.stdout.isatty() else OutputFormat.JSON)
 
 

@@ -200,7 +200,7 @@ def with_absences_of(agent: RunningAgent | None, memory: Memory, observation: Ob
 
 
 REPORT_MS = 2_000
-"""As long a command waits for it, from its start."""
+"""Milliseconds from its start for which a command waits for the agents' reports."""
 
 
 class AgentReportQuery:

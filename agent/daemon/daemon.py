@@ -48,7 +48,7 @@ _LATE_LOOKS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopPace:
-    """How often, and within which bounds."""
+    """Intervals of looks and plannings, and bounds of memory and time."""
 
     poll_ms: int = 10_000
     plan_ms: int | None = 60_000
@@ -68,7 +68,7 @@ class AgentDaemon:
         self,
         *,
         look: Look,
-        line: CycleStages,
+        stages: CycleStages,
         recorder: CycleRecorder,
         pace: LoopPace,
         acting: ExecuteMode | None = None,
@@ -78,7 +78,7 @@ class AgentDaemon:
     ) -> None:
         self._look = look
         self._acting = acting
-        self._line = line
+        self._stages = stages
         self._own_topics = own_topics
         self._announced: TopicAnnouncement | None = None
         self._recorder = recorder
@@ -181,7 +181,7 @@ class AgentDaemon:
         if acting is not None:
             self._memory = acting.begin(observation, self._memory)
         cycle = run_cycle(
-            self._line,
+            self._stages,
             self._look,
             observation,
             self._memory,
@@ -210,7 +210,7 @@ class AgentDaemon:
         before = self._announced
         if before is not None and before.settled:
             return
-        announced = self._announced = announce(self._own_topics, observation, self._line.limits.mode.value)
+        announced = self._announced = announce(self._own_topics, observation, self._stages.limits.mode.value)
         if announced == before:
             return
         self._log.info(

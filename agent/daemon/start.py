@@ -100,7 +100,7 @@ def agent_of(settings: Settings) -> Iterator[AgentDaemon]:
     with ObserverClients.open(settings.kafka) as clients, observe_with_weights(settings) as beside:
         yield AgentDaemon(
             look=lambda: beside(lambda: observe(clients, system_clock, scope, recall)),
-            line=CycleStages(limits, acting),
+            stages=CycleStages(limits, acting),
             acting=acting,
             recorder=CycleRecorder(recorded, settings.kafka.confluent()),
             own_topics=(*recorded.topics, *_leadership_topics(settings)),
@@ -225,7 +225,7 @@ def _notifier(
 
 
 def loop_view(state: LoopState, journal: Callable[[], JournalState | None]) -> LoopView:
-    """What notifications need of the loop's state."""
+    """The part of the loop's state that notifications read."""
     return LoopView(
         cycle=state.cycle,
         planned=state.planned,
@@ -311,7 +311,7 @@ def _journal_reader(settings: Settings, plan: LeadershipPlan, agent: AgentDaemon
 
 
 def agent_view(loaded: LoadedSettings, agent: AgentDaemon) -> AgentView:
-    """What API and page read of a running agent."""
+    """The view of a running agent for API and page."""
     settings = loaded.settings
     plan = to_leadership_plan(settings, settings.executor_kafka, _agent_name(settings))
     return AgentView(

@@ -51,7 +51,7 @@ class CheckState(StrEnum):
     UNKNOWN = "unknown"
     """Part of its subject was not seen."""
     RISK = "risk"
-    """Nothing is wrong as long as nothing happens."""
+    """No fault now; the failure of a rack or broker would make one."""
     FAULT = "fault"
 
     @property

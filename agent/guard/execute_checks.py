@@ -183,7 +183,7 @@ def may_begin(records: GuardJournal, limits: Limits, now_ms: int, racks: Racks |
 def may_begin_plan(
     plan: ReassignmentPlan, records: GuardJournal, limits: Limits, now_ms: int, racks: Racks | None = None
 ) -> BatchPermission:
-    """The same for one plan, which need not be in the journal yet."""
+    """Whether a new batch of one plan may begin; the plan need not be in the journal yet."""
     why = _for_all(records, limits, now_ms) or plan_held(plan, limits, now_ms, racks)
     return BatchPermission(begin=why is None, sentence=why or "")
 

@@ -53,7 +53,7 @@ class GuardJournal:
 
     @cached_property
     def plans(self) -> Mapping[str, DatedPlan]:
-        """By name. Raises UnreadableError."""
+        """Plan name -> plan. Raises UnreadableError."""
         return {plan.proposal_id: DatedPlan(plan, at_ms) for plan, at_ms in plan_entries.dated_plans(self.view)}
 
     @cached_property
@@ -71,7 +71,7 @@ class GuardJournal:
 
     @cached_property
     def batches(self) -> tuple[DatedBatch, ...]:
-        """In the order in which they were last written. Raises UnreadableError."""
+        """Batches in the order of their last writes. Raises UnreadableError."""
         return tuple(DatedBatch(*one) for one in plan_entries.dated_batches(self.view))
 
     @cached_property

@@ -42,7 +42,7 @@ NO_COUNTS_MS = 86_400_000
 
 
 class ApprovalState(StrEnum):
-    """Where an approval is."""
+    """State of an approval."""
 
     REQUESTED = "requested"
     """One person asked for it; another has to approve it."""
@@ -61,7 +61,7 @@ class ProposalApproval(NamedTuple):
     at_ms: int
     """Epoch milliseconds."""
     expires_ms: int
-    """It is void when nothing was begun until then."""
+    """Epoch milliseconds; the approval is void when nothing has begun by then."""
     rule: str | None = None
     """Name of the rule, where no person did it."""
     requested_by: str | None = None
@@ -147,7 +147,7 @@ def by_rule(proposal: Proposal, rule: str, why: str, *, now_ms: int, valid_ms: i
 
 
 def voided(approval: ProposalApproval, now_ms: int, why: str) -> ProposalApproval:
-    """The same, no longer in force."""
+    """The approval with state VOID, for this reason."""
     return approval._replace(state=ApprovalState.VOID, at_ms=now_ms, sentence=why)
 
 

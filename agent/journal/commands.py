@@ -31,14 +31,14 @@ MAX_TEXT = 500
 
 
 class CommandVerb(StrEnum):
-    """What can be asked."""
+    """Verb of an operator's command."""
 
     APPROVE = "approve"
-    """It may be done, whenever the schedule allows it."""
+    """Approve a proposal: it begins when the schedule allows it."""
     APPLY = "apply"
-    """The same, and the sender waits for it."""
+    """Approve a proposal; the sender waits for its end."""
     CANCEL = "cancel"
-    """Nothing more of it; what moves is taken back."""
+    """Cancel a plan or an approval: no new batch, and running reassignments are cancelled."""
     ROLLBACK = "rollback"
     """Bring back what was there before it."""
     PAUSE = "pause"
@@ -57,9 +57,9 @@ class OperatorCommand(NamedTuple):
     at_ms: int
     """Epoch milliseconds of the asker's clock."""
     proposal_id: str | None = None
-    """What it is about; None for pause and resume of everything."""
+    """The proposal or plan; None for pause and resume of everything."""
     plan_hash: str | None = None
-    """Of the very plan that the operator saw."""
+    """Hash of the plan that the operator saw."""
     reason: str = ""
     throttle_bytes_per_s: int | None = None
     max_moves: int | None = None
@@ -180,7 +180,7 @@ def _signed_ms(one: CommandAnswered) -> int:
 
 
 def command_to_json(command: OperatorCommand) -> dict[str, object]:
-    """As it travels in the commands topic or directory."""
+    """The command as a document of the commands topic or directory."""
     data: dict[str, object] = to_json(OperatorCommand, command)
     return data
 

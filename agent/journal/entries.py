@@ -110,11 +110,11 @@ class JournalRecord(NamedTuple):
     v: int
     """Version of this layout."""
     kind: str
-    """What sort of entry it is."""
+    """Kind of the entry, such as ``open`` of a plan; with the key's first part it decides the value's shape."""
     at_ms: int
     """Epoch milliseconds of the writer's clock."""
     epoch: int
-    """Which leadership wrote it."""
+    """Epoch of the leadership that wrote the entry."""
     seq: int
     """Counts the entries of an epoch."""
     value: Mapping[str, object]
@@ -125,9 +125,9 @@ class EncodedWrite(NamedTuple):
     """A write with its place in the journal and its bytes."""
 
     entry: Entry
-    """Of a deletion it has no value."""
+    """The written entry; a deletion has no value."""
     data: bytes | None
-    """None deletes the key."""
+    """Bytes of the record; None deletes the key."""
 
 
 def numbered(writes: Iterable[JournalWrite], *, at_ms: int, epoch: int, first_seq: int) -> tuple[EncodedWrite, ...]:
@@ -278,7 +278,7 @@ class JournalKey(NamedTuple):
 
 
 class JournalTrust(NamedTuple):
-    """What makes a record count."""
+    """Keys by which records of the journal are signed and verified."""
 
     keys: tuple[JournalKey, ...] = ()
     """The one that is in force, then former ones; none: every record counts."""

@@ -90,7 +90,7 @@ def changed(view: JournalState, changes: Iterable[ReassignmentEntry]) -> tuple[J
 
 
 def open_records(view: JournalState) -> ReassignmentRecords:
-    """What is still to be done. Raises UnreadableError."""
+    """Plans that have not ended with their batches, all throttle debts, and all plan names. Raises UnreadableError."""
     every = plans(view)
     unended = tuple(sorted((plan for plan in every if not plan.ended), key=lambda plan: plan.order))
     ids = {plan.proposal_id for plan in unended}
@@ -308,11 +308,11 @@ BatchKey = tuple[str, int]
 
 
 class JournaledMemory(NamedTuple):
-    """What a cycle gets, and what the next one needs to get it again."""
+    """Memory of a cycle with the journal's facts, and the closed batches for the next cycle."""
 
     memory: Memory
     closed: AbstractSet[BatchKey]
-    """The batches that are through."""
+    """Batches that are closed."""
 
 
 def remembered(
@@ -353,7 +353,7 @@ _CLOCKS_MS = 60_000
 
 
 class MoveOwner(NamedTuple):
-    """Whose a reassignment is that the brokers reported in a look."""
+    """Owner of a reassignment that a look shows: a plan of ours, or another tool."""
 
     plan: str | None
     """The plan of ours that asked for it; None where none did, or where that is unknown."""

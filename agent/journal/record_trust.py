@@ -18,6 +18,8 @@ LEAST_KEY = 16
 """Characters that a key has at least."""
 _PLACE = re.compile(r"(0|[1-9][0-9]{0,17})-(0|[1-9][0-9]{0,17})")
 _MOST_CODES = 1_024
+_WATERMARK_KEY = b"witness"
+"""Part of the bytes under a watermark's codes, so it never changes."""
 
 
 class RejectionReason(StrEnum):
@@ -33,7 +35,7 @@ class VerifiedRecord(NamedTuple):
     """A record as far as it counts."""
 
     place: JournalPosition | None
-    """None where it has none."""
+    """Position in the journal by its header; None without one."""
     doubt: RejectionReason | None
     """None: it counts."""
     current: bool
@@ -114,18 +116,18 @@ def rejection_sentence(doubted: Sequence[RejectedRecord], count: int, topic: str
     )
 
 
-def signed_witness(trust: JournalTrust, text: str) -> str:
-    """Some words with their codes behind them, for what is kept outside of the journal."""
-    codes = trust.signed(b"witness", (0, 0), text.encode())
+def signed_watermark(trust: JournalTrust, text: str) -> str:
+    """A watermark with its codes behind it: the lease keeps it, outside of the journal."""
+    codes = trust.signed(_WATERMARK_KEY, (0, 0), text.encode())
     return text if codes is None else f"{text}|{codes}"
 
 
-def checked_witness(trust: JournalTrust, data: str) -> tuple[str, RejectionReason | None]:
-    """The words of `signed_witness`, and why they do not count."""
+def checked_watermark(trust: JournalTrust, data: str) -> tuple[str, RejectionReason | None]:
+    """The watermark in the data of `signed_watermark`, and why it does not count; None when it does."""
     text, _, codes = data.partition("|")
     if not trust.keys:
         return text, None
-    checked = RecordVerifier(trust).weigh(0, b"witness", text.encode(), "0-0", codes)
+    checked = RecordVerifier(trust).weigh(0, _WATERMARK_KEY, text.encode(), "0-0", codes)
     return text, checked.doubt
 
 

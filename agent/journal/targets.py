@@ -41,7 +41,7 @@ class TargetManifest(NamedTuple):
     parts: int
     """Number of entries."""
     bytes: int
-    """Of all of them, as JSON."""
+    """Bytes of all parts, as JSON."""
     digest: str
     """SHA-256 of them, in hexadecimal digits."""
 
@@ -94,7 +94,7 @@ def parts_in(view: JournalState, name: str | None = None) -> dict[str, list[Entr
 
 
 def owner(key: str) -> str:
-    """Of which plan an entry has partitions."""
+    """Name of the plan whose partitions the entry of this key has."""
     return key.removeprefix(f"{TARGETS}/").rpartition("/")[0]
 
 
@@ -165,18 +165,18 @@ def open_bytes(view: JournalState) -> int:
 
 
 class PlanSize(NamedTuple):
-    """What a plan takes."""
+    """Size of a plan in the journal."""
 
     partitions: int
     replicas: int
-    """That its partitions name, before and after."""
+    """Replicas that its partitions name, before and after."""
     bytes: int
-    """Of its partitions as they are written, or more."""
+    """Bytes of its partitions in the journal, or more."""
     header_bytes: int = 0
 
 
 def plan_size(plan: ReassignmentPlan) -> PlanSize:
-    """What that plan takes."""
+    """Size of that plan in the journal."""
     named = sum(len(target.before) + len(target.after) for target in plan.targets)
     return PlanSize(plan.partitions, named, split_of(plan.targets).bytes, len(json.dumps(header_value(plan))))
 
@@ -233,7 +233,7 @@ class TargetColumns(NamedTuple):
     bytes: tuple[int | None, ...]
     """Size of one replica; null when unknown."""
     bytes_per_s: tuple[float | None, ...]
-    """What producers write; null when unknown."""
+    """Bytes per second that producers write; null when unknown."""
     gain: tuple[float, ...]
     topics: tuple[tuple[str, str], ...]
     """Name and topic id."""

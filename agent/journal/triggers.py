@@ -35,7 +35,7 @@ _HARMLESS = ("NOT_SENT", "REFUSED")
 
 
 class TriggerPath(StrEnum):
-    """How a group is asked to rebalance without taking part in it."""
+    """Requests that make a group rebalance without a new member in it."""
 
     PENDING_LEAVE = "pending leave"
     """Ask for a member id and give it back: the coordinator of Kafka 4 rebalances, and no member has joined."""
@@ -44,7 +44,7 @@ class TriggerPath(StrEnum):
 
 
 class TriggerEffect(StrEnum):
-    """What was seen right after asking."""
+    """Effect of a trigger's request, as the coordinator shows it right after."""
 
     REBALANCING = "the group began to rebalance"
     NOTHING = "the group stayed stable"
@@ -54,7 +54,7 @@ class TriggerEffect(StrEnum):
 
 
 class TriggerVerdict(StrEnum):
-    """How a trigger turned out."""
+    """Verdict on a trigger by later looks."""
 
     AS_PREDICTED = "as predicted"
     PARTLY = "some of the predicted moves happened"
@@ -77,7 +77,7 @@ class ItemMove(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TriggerExpectation:
-    """What was there before, and what is to come."""
+    """Assignment before a trigger, and the moves that it is predicted to bring."""
 
     generation: int | None
     """The highest generation that a member sent; each rebalance raises it by one. None where no member sent one."""
@@ -87,7 +87,7 @@ class TriggerExpectation:
     """Reader -> items; empty once judged, and for groups with too many."""
     moves: tuple[ItemMove, ...]
     items: int
-    """All of them."""
+    """Number of all partitions or tasks of the group."""
     gain: str = ""
     """Its gain and its cost, as in the proposal."""
 
@@ -119,12 +119,12 @@ class TriggerEntry:
     """Epoch milliseconds."""
     expected: TriggerExpectation
     earlier_ms: tuple[int, ...] = ()
-    """When the same proposal was acted upon before."""
+    """Epoch milliseconds of earlier triggers of the same proposal."""
     path: TriggerPath | None = None
     effect: TriggerEffect | None = None
     acted_ms: int | None = None
     sentence: str = ""
-    """What happened, for people."""
+    """Outcome of the request, as a sentence."""
     judgement: TriggerJudgement | None = None
 
     @property
@@ -157,7 +157,7 @@ class LearnedGroup:
 
 
 class LearnedPath(NamedTuple):
-    """Which way worked last at a release of the broker."""
+    """The `TriggerPath` that worked last at a broker's release."""
 
     path: TriggerPath
     at_ms: int
@@ -175,7 +175,7 @@ def with_earlier(entry: TriggerEntry, view: JournalState) -> TriggerEntry:
 
 
 def intent(entry: TriggerEntry) -> JournalWrite:
-    """To be durable before the coordinator is asked for anything."""
+    """The entry of an intended trigger; it is durable before the first request to the coordinator."""
     return JournalWrite(_key(entry), "intent", to_json(TriggerEntry, entry))
 
 
@@ -196,7 +196,7 @@ def path_learned(release: str, path: TriggerPath, at_ms: int) -> JournalWrite:
 
 
 def learned(group: LearnedGroup) -> JournalWrite:
-    """What is known of a group by now."""
+    """The journal write of what rackwise has learned of a group."""
     return JournalWrite(f"{GROUPS}/{group.group_id}", "learned", to_json(LearnedGroup, group))
 
 
@@ -216,7 +216,7 @@ def triggers(view: JournalState, group_id: str | None = None) -> tuple[TriggerEn
 
 
 def open_triggers(view: JournalState, group_id: str | None = None) -> tuple[TriggerEntry, ...]:
-    """Those that are not judged yet, by the time of their intents."""
+    """Triggers without a judgement, by the time of their intents."""
     return _read_all(entry for entry in _rows(view, group_id) if entry.value.get("judgement") is None)
 
 
@@ -226,13 +226,13 @@ def acted_at(view: JournalState, group_id: str | None = None) -> tuple[int, ...]
 
 
 def path_at(view: JournalState, release: str) -> TriggerPath | None:
-    """Which way worked last at that release; None when none is known."""
+    """The path that worked last at that release; None when none is known."""
     found = read_value(LearnedPath, view.get(f"{PATHS}/{release}"))
     return None if found is None else found.path
 
 
 def learned_of(view: JournalState, group_id: str) -> LearnedGroup | None:
-    """What is known of a group; None before anything was learned."""
+    """What rackwise has learned of a group; None while that is nothing."""
     return read_value(LearnedGroup, view.get(f"{GROUPS}/{group_id}"))
 
 

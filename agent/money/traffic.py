@@ -31,7 +31,7 @@ class CrossRackTraffic(NamedTuple):
     parts: int
     """Reads (of one partition by one reader) and copies (of one partition to one follower) that were looked at."""
     unknown: int
-    """Those of which it is unknown how many bytes cross."""
+    """Parts of which it is unknown how many bytes cross."""
     open_bytes_per_s: float = 0.0
     """Bytes per second of the unknown parts with a known rate: they may cross, or not."""
     unbounded: int = 0

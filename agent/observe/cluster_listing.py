@@ -16,6 +16,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, quote, urlsplit
 
+from agent.errors import LAG_DEADLINE, thread
 from agent.observe.context import (
     NO_CONFIGS,
     NO_LOG_DIRS,
@@ -111,13 +112,11 @@ def _get(target: SplitResult, until: float, max_bytes: int) -> bytes:
     if target.scheme not in ("http", "https") or not target.hostname or target.username is not None:
         raise _Unusable(GapCause.ERROR, "only http:// and https:// URLs without a user are read")
     connection = _connection(target, until)
-    alarm: threading.Timer | None = None
+    ended = threading.Event()
     try:
         connection.connect()
         # The socket's own time-out begins anew with every byte; this one does not.
-        alarm = threading.Timer(max(0.0, until - time.monotonic()), _break_off, (connection.sock,))
-        alarm.daemon = True
-        alarm.start()
+        thread(LAG_DEADLINE, partial(_shut_down_at, until, connection.sock, ended), target.hostname).start()
         path = target.path or "/"
         connection.request("GET", f"{path}?{target.query}" if target.query else path)
         answer = connection.getresponse()
@@ -129,8 +128,7 @@ def _get(target: SplitResult, until: float, max_bytes: int) -> bytes:
             raise _Unusable(GapCause.TIMED_OUT, "no whole answer in time") from error
         raise _Unusable(GapCause.UNREACHABLE, f"it cannot be read: {error or type(error).__name__}") from error
     finally:
-        if alarm is not None:
-            alarm.cancel()
+        ended.set()
         connection.close()
     if len(body) > max_bytes:
         raise _Unusable(GapCause.TOO_LARGE, f"the answer is larger than {max_bytes} bytes")
@@ -147,10 +145,11 @@ def _connection(target: SplitResult, until: float) -> http.client.HTTPConnection
     return http.client.HTTPConnection(host, target.port, timeout=timeout)
 
 
-def _break_off(sock: socket.socket) -> None:
-    """Shut the socket down, which wakes its reader."""
-    with contextlib.suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)
+def _shut_down_at(until: float, sock: socket.socket, ended: threading.Event) -> None:
+    """Shut the socket down at that time, which wakes its reader, unless the call has ended by then."""
+    if not ended.wait(max(0.0, until - time.monotonic())):
+        with contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
 
 
 def hide_in(detail: str, url: str) -> str:

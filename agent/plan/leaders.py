@@ -41,7 +41,7 @@ _Wanted = tuple[int, PartitionState, list[int]]
 
 
 def follow_readers(
-    context: PlanContext, seats: LeaderCounts, taken: set[TopicPartition]
+    context: PlanContext, leader_counts: LeaderCounts, taken: set[TopicPartition]
 ) -> tuple[list[PlacementPlan], Skipped]:
     """New orders of replicas, topic by topic; partitions that are taken already are left alone."""
     if context.snapshot.selector_is_rack_aware is not False:
@@ -59,18 +59,18 @@ def follow_readers(
             continue
         readers = context.memo.of(("readers", name), (topic, *groups), partial(readers_of, topic, groups))
         column = context.snapshot.weighed.topics.get(name, ())
-        wanted, unsure = _sure(_wanted(topic, readers, seats, taken, column), seats, context.held)
+        wanted, unsure = _sure(_wanted(topic, readers, leader_counts, taken, column), leader_counts, context.held)
         skipped += unsure
         if not wanted:
             continue
         if not _is_worth(wanted, readers, column, context.limits):
             skipped.append((SubjectId("topic", name), Unplanned.BELOW_THRESHOLD))
             continue
-        changes = _within_limits(wanted, seats)
+        changes = _within_limits(wanted, leader_counts)
         if len(changes) < len(wanted):
             skipped.append((SubjectId("topic", name), Unplanned.UNEVEN))
         if changes:
-            plans.append(_reader_plan(topic, changes, readers, seats, answers.ids))
+            plans.append(_reader_plan(topic, changes, readers, leader_counts, answers.ids))
     return plans, skipped
 
 
@@ -102,7 +102,7 @@ def _rate(column: RateColumn, partition: TopicPartition) -> float | None:
 def _wanted(
     topic: TopicState,
     readers: Mapping[TopicPartition, PartitionReaders],
-    seats: LeaderCounts,
+    leader_counts: LeaderCounts,
     taken: set[TopicPartition],
     column: RateColumn,
 ) -> list[_Wanted]:
@@ -112,18 +112,18 @@ def _wanted(
         of = readers.get(state.id)
         if of is None or state.id in taken or not state.replicas:
             continue
-        candidates = seats.candidates(state)
-        best = max((of.near(seats.rack_of[broker]) for broker in candidates), default=0)
-        gain = best - of.near(seats.rack_of.get(state.replicas[0])) - of.unknown
+        candidates = leader_counts.candidates(state)
+        best = max((of.near(leader_counts.rack_of[broker]) for broker in candidates), default=0)
+        gain = best - of.near(leader_counts.rack_of.get(state.replicas[0])) - of.unknown
         if gain > 0:
-            wanted.append((gain, state, [b for b in candidates if of.near(seats.rack_of[b]) == best]))
+            wanted.append((gain, state, [b for b in candidates if of.near(leader_counts.rack_of[b]) == best]))
     known = bool(column) and all(_rate(column, state.id) is not None for _, state, _ in wanted)
     # Evenness stops the row somewhere: what counts most comes first.
     weight = {state.id: (_rate(column, state.id) or 0.0) if known else 1.0 for _, state, _ in wanted}
     return sorted(wanted, key=lambda row: (-row[0] * weight[row[1].id], row[1].id))
 
 
-def _sure(wanted: list[_Wanted], seats: LeaderCounts, held: frozenset[int]) -> tuple[list[_Wanted], Skipped]:
+def _sure(wanted: list[_Wanted], leader_counts: LeaderCounts, held: frozenset[int]) -> tuple[list[_Wanted], Skipped]:
     """Changes without held replicas and without a leader of unknown rack, which may be near its readers."""
     sure: list[_Wanted] = []
     skipped: Skipped = []
@@ -131,21 +131,21 @@ def _sure(wanted: list[_Wanted], seats: LeaderCounts, held: frozenset[int]) -> t
         _, state, _ = row
         if not held.isdisjoint(state.replicas):
             skipped.append((SubjectId("topic", state.id.topic), Unplanned.HELD))
-        elif state.replicas[0] not in seats.rack_of:
+        elif state.replicas[0] not in leader_counts.rack_of:
             skipped.append((SubjectId("topic", state.id.topic), Unplanned.UNKNOWN_RACK))
         else:
             sure.append(row)
     return sure, skipped
 
 
-def _within_limits(wanted: list[_Wanted], seats: LeaderCounts) -> list[PlacementChange]:
+def _within_limits(wanted: list[_Wanted], leader_counts: LeaderCounts) -> list[PlacementChange]:
     """The changes that keep leaders even enough, counted as they are made."""
     changes: list[PlacementChange] = []
     for _, state, near in wanted:
-        allowed = [broker for broker in near if seats.allows(state.replicas[0], broker)]
+        allowed = [broker for broker in near if leader_counts.allows(state.replicas[0], broker)]
         if allowed:
-            leader = seats.least_busy(allowed)
-            seats.give(state.replicas[0], leader)
+            leader = leader_counts.least_busy(allowed)
+            leader_counts.give(state.replicas[0], leader)
             changes.append(with_leader(state, leader))
     return sorted(changes)
 
@@ -154,19 +154,21 @@ def _reader_plan(
     topic: TopicState,
     changes: list[PlacementChange],
     readers: Mapping[TopicPartition, PartitionReaders],
-    seats: LeaderCounts,
+    leader_counts: LeaderCounts,
     findings: tuple[str, ...],
 ) -> PlacementPlan:
     """The plan with its bound: the reads that cross whichever in-sync replica leads."""
     leads = {state.id: state.replicas[0] for state in topic.partitions if state.replicas}
     leads.update({change.id: change.after[0] for change in changes})
-    after = crossing_readers(readers, {partition: seats.rack_of.get(broker) for partition, broker in leads.items()})
+    after = crossing_readers(
+        readers, {partition: leader_counts.rack_of.get(broker) for partition, broker in leads.items()}
+    )
     least = 0
     for state in topic.partitions:
         of = readers.get(state.id)
         if of is not None:
-            options = {*seats.candidates(state), *state.replicas[:1]}
-            least += of.total - max((of.near(seats.rack_of.get(broker)) for broker in options), default=0)
+            options = {*leader_counts.candidates(state), *state.replicas[:1]}
+            least += of.total - max((of.near(leader_counts.rack_of.get(broker)) for broker in options), default=0)
     return PlacementPlan(
         topic=topic.name,
         reason=ProposalReason.LEADERS_TO_READERS,
@@ -188,9 +190,9 @@ def place_leaders(context: PlanContext, busy: Iterable[TopicPartition]) -> tuple
     if not skew and context.snapshot.selector_is_rack_aware is not False:
         return [], []
     taken = {*busy, *context.snapshot.reassignments}
-    seats = LeaderCounts(context.snapshot, context.held, context.limits, gone_brokers(context.found))
-    plans, skipped = _make_even(context, skew, seats, taken)
-    more, left = follow_readers(context, seats, taken)
+    leader_counts = LeaderCounts(context.snapshot, context.held, context.limits, gone_brokers(context.found))
+    plans, skipped = _make_even(context, skew, leader_counts, taken)
+    more, left = follow_readers(context, leader_counts, taken)
     if context.limits.plan.keep_leaders:
         for plan in plans + more:
             left.append((SubjectId("topic", plan.topic), Unplanned.KEEPS_LEADERS))
@@ -200,7 +202,7 @@ def place_leaders(context: PlanContext, busy: Iterable[TopicPartition]) -> tuple
 
 
 def _make_even(
-    context: PlanContext, skew: list[Finding], seats: LeaderCounts, taken: set[TopicPartition]
+    context: PlanContext, skew: list[Finding], leader_counts: LeaderCounts, taken: set[TopicPartition]
 ) -> tuple[list[PlacementPlan], Skipped]:
     """Topics that are uneven by themselves first, then the cluster as it would be after them."""
     skipped: Skipped = [(finding.id, Unplanned.HELD) for finding in skew if finding.held]
@@ -216,7 +218,7 @@ def _make_even(
     leaders: dict[TopicPartition, int] = {}
     answers: dict[str, set[str]] = {}
     for finding, scope in scopes:
-        changed = _even(scope, leaders, seats, readers)
+        changed = _even(scope, leaders, leader_counts, readers)
         leaders.update(changed)
         for partition in changed:
             answers.setdefault(partition.topic, set()).add(finding.id)
@@ -225,7 +227,7 @@ def _make_even(
     states = {state.id: state for _, scope in scopes for state in scope}
     changes = [with_leader(states[p], leader) for p, leader in leaders.items() if leader != states[p].replicas[0]]
     taken.update(change.id for change in changes)
-    return _plans(changes, scopes, answers, seats), skipped
+    return _plans(changes, scopes, answers, leader_counts), skipped
 
 
 def _scope(finding: Finding, context: PlanContext, taken: set[TopicPartition]) -> list[PartitionState]:
@@ -243,59 +245,62 @@ def _scope(finding: Finding, context: PlanContext, taken: set[TopicPartition]) -
 
 
 def _even(
-    scope: list[PartitionState], leaders: Mapping[TopicPartition, int], seats: LeaderCounts, readers: ByPartition
+    scope: list[PartitionState],
+    leaders: Mapping[TopicPartition, int],
+    leader_counts: LeaderCounts,
+    readers: ByPartition,
 ) -> dict[TopicPartition, int]:
     """Partition -> its new preferred leader, for those that change; ``leaders`` are changes made before.
 
     How many each rack leads is settled first. Of all choices that come to this by as few changes, it is one that lets
     no broker lead more than before or than an even share, where there is one, and then has fewest fetches across racks.
     """
-    options = _options(scope, leaders, seats)
+    options = _options(scope, leaders, leader_counts)
     racks = balance_leaders(options)
     if not racks:
         return {}
     open_ones = [state for state in scope if options[state.id].rack is not None]
-    now = {s.id: leader for s in open_ones if (leader := _leader(s, leaders, seats)) is not None}
+    now = {s.id: leader for s in open_ones if (leader := _leader(s, leaders, leader_counts)) is not None}
     candidates = [
         [
             LeaderCandidate(
                 broker,
                 int(broker != now[state.id]),
-                seats.fetched_across(state.replicas, broker, readers.get(state.id)),
+                leader_counts.fetched_across(state.replicas, broker, readers.get(state.id)),
             )
-            for broker in dict.fromkeys((now[state.id], *seats.candidates(state)))
+            for broker in dict.fromkeys((now[state.id], *leader_counts.candidates(state)))
         ]
         for state in open_ones
     ]
     leaders_of_rack = Counter(racks.get(name, of.rack or "") for name, of in options.items() if of.rack is not None)
-    room = seats.room(Counter(now.values()), hard=True)._replace(racks=leaders_of_rack)
+    room = leader_counts.room(Counter(now.values()), hard=True)._replace(racks=leaders_of_rack)
     chosen = dict(zip(now, optimal_leaders(candidates, room), strict=True))
     changed = {name: broker for name, broker in chosen.items() if broker != now[name]}
     topics = {name.topic for name in changed}
     for state in open_ones:
-        if state.replicas[0] in seats.gone and state.id not in leaders and state.id.topic in topics:
+        if state.replicas[0] in leader_counts.gone and state.id not in leaders and state.id.topic in topics:
             changed[state.id] = chosen[state.id]
     for name, broker in changed.items():
-        seats.give(now[name], broker)
+        leader_counts.give(now[name], broker)
     return changed
 
 
-def _leader(state: PartitionState, leaders: Mapping[TopicPartition, int], seats: LeaderCounts) -> int | None:
+def _leader(state: PartitionState, leaders: Mapping[TopicPartition, int], leader_counts: LeaderCounts) -> int | None:
     made = leaders.get(state.id)
-    return made if made is not None else seats.preferred(state)
+    return made if made is not None else leader_counts.preferred(state)
 
 
 def _options(
-    scope: list[PartitionState], leaders: Mapping[TopicPartition, int], seats: LeaderCounts
+    scope: list[PartitionState], leaders: Mapping[TopicPartition, int], leader_counts: LeaderCounts
 ) -> dict[TopicPartition, LeaderOption]:
-    racks = seats.rack_of
+    racks = leader_counts.rack_of
     options: dict[TopicPartition, LeaderOption] = {}
     for state in scope:
-        leader = _leader(state, leaders, seats)
+        leader = _leader(state, leaders, leader_counts)
         options[state.id] = LeaderOption(
             racks.get(leader) if leader is not None else None,
-            tuple(sorted({racks[broker] for broker in seats.candidates(state)})),
-            tuple(racks[broker] for broker in state.replicas if broker in racks and broker not in seats.gone),
+            tuple(sorted({racks[broker] for broker in leader_counts.candidates(state)})),
+            tuple(racks[broker] for broker in state.replicas if broker in racks and broker not in leader_counts.gone),
         )
     return options
 
@@ -304,13 +309,13 @@ def _plans(
     changes: list[PlacementChange],
     scopes: list[tuple[Finding, list[PartitionState]]],
     answers: Mapping[str, set[str]],
-    seats: LeaderCounts,
+    leader_counts: LeaderCounts,
 ) -> list[PlacementPlan]:
     """One plan per topic, with the fewest changes that evenness needs of it."""
     least: dict[str, int] = {}
     everywhere = 0
     for finding, scope in scopes:
-        needed = fewest_changes(_options(scope, {}, seats))
+        needed = fewest_changes(_options(scope, {}, leader_counts))
         if finding.subject.kind == "topic":
             least[finding.subject.name] = needed
         else:

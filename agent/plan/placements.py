@@ -53,17 +53,17 @@ def with_new_leaders(
     changed = {state.id: state for state in states if state.id in lists and _new_leader(state, lists[state.id], gone)}
     if not changed:
         return dict(lists)
-    seats = LeaderCounts(context.snapshot, context.held, context.limits)
-    ways = {name: _orders(state, lists[name], seats) for name, state in changed.items()}
+    leader_counts = LeaderCounts(context.snapshot, context.held, context.limits)
+    ways = {name: _orders(state, lists[name], leader_counts) for name, state in changed.items()}
     ways = {name: of for name, of in ways.items() if of}
-    room = seats.room(Counter(changed[name].replicas[0] for name in ways), hard=False)
-    chosen = _choose(ways, changed, seats, room, readers)
+    room = leader_counts.room(Counter(changed[name].replicas[0] for name in ways), hard=False)
+    chosen = _choose(ways, changed, leader_counts, room, readers)
     if _exceeds(chosen.values(), room):
         takers = {broker.id: broker.rack for broker in brokers if broker.accepts and broker.rack is not None}
         for name, of in ways.items():
-            for leader, replicas in _elsewhere(changed[name], lists[name], takers, seats.rack_of):
+            for leader, replicas in _elsewhere(changed[name], lists[name], takers, leader_counts.rack_of):
                 of.setdefault(leader, replicas)
-        chosen = _choose(ways, changed, seats, room, readers)
+        chosen = _choose(ways, changed, leader_counts, room, readers)
     return {**lists, **{name: ways[name][leader] for name, leader in chosen.items()}}
 
 
@@ -71,9 +71,9 @@ def _new_leader(state: PartitionState, after: List, gone: frozenset[int]) -> boo
     return after[0] != state.replicas[0] or (after[0] in gone and after != state.replicas)
 
 
-def _orders(state: PartitionState, after: List, seats: LeaderCounts) -> _Ways:
+def _orders(state: PartitionState, after: List, leader_counts: LeaderCounts) -> _Ways:
     """Led by an in-sync replica that stays or, as they are in sync by the end, by a new one."""
-    able = [b for b in after if b in seats.may_lead and (b in state.isr or b not in state.replicas)]
+    able = [b for b in after if b in leader_counts.may_lead and (b in state.isr or b not in state.replicas)]
     return {broker: _with_leader(after, broker) for broker in able}
 
 
@@ -95,7 +95,7 @@ def _elsewhere(
 def _choose(
     ways: Mapping[TopicPartition, _Ways],
     states: Mapping[TopicPartition, PartitionState],
-    seats: LeaderCounts,
+    leader_counts: LeaderCounts,
     room: LeaderCapacity,
     readers: Mapping[TopicPartition, PartitionReaders],
 ) -> dict[TopicPartition, int]:
@@ -107,7 +107,7 @@ def _choose(
                 LeaderCandidate(
                     leader,
                     0,
-                    2 * size * seats.fetched_across(replicas, leader, readers.get(name))
+                    2 * size * leader_counts.fetched_across(replicas, leader, readers.get(name))
                     + size * (leader not in states[name].replicas)
                     + place,
                 )

@@ -132,7 +132,7 @@ class ForecastInput(NamedTuple):
     ground: GroupLocality
     topics: tuple[TopicState, ...]
     rates: Mapping[TopicPartition, float] | None
-    """None when the rate of one of its partitions is unknown."""
+    """Read rates of the group's partitions; None when one of them is unknown."""
     now: Reads
     """Present reads."""
 

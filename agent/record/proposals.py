@@ -44,7 +44,7 @@ class PublishedProposal(NamedTuple):
     created_ms: int
     expires_ms: int
     figures: ProposalFigures = ProposalFigures()
-    """As they were written."""
+    """Figures as the record has them."""
 
 
 class ProposalStates(NamedTuple):

@@ -54,7 +54,7 @@ class StandbyCounts(NamedTuple):
 
 
 class AssignmentOutcome(NamedTuple):
-    """What a group has under one assignment."""
+    """Locality and standbys of a group under one assignment."""
 
     reads: int
     """Partitions that the group reads."""

@@ -118,7 +118,7 @@ def derived_events(
 
 
 def derived_rows(cycle: Cycle, *, full: bool, agent: AgentIdentity = _UNNAMED) -> Iterator[LookRow]:
-    """The same events as values."""
+    """Rows of the derived events, as values."""
     for group, copies in cycle.snapshot.copies.items():
         yield LookRow(EventKind.TASK_COPIES, f"group/{group}", TaskCopiesData(group, copies))
     if full:

@@ -236,7 +236,7 @@ class WeightedAssessment(NamedTuple):
 
 
 class NotAssessed(StrEnum):
-    """Why a group has no assessment."""
+    """Reason why a group has no assessment."""
 
     HIDDEN = "a rebalance is running, so no assignment is shown"
     EMPTY = "the group has no members"

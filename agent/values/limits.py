@@ -29,7 +29,7 @@ class TriState(StrEnum):
 
 
 class AgentMode(StrEnum):
-    """How far the agent may go; only the guard reads it."""
+    """Mode of the agent: observe, propose or execute; only the guard reads it."""
 
     OBSERVE = "observe"
     PROPOSE = "propose"

@@ -133,7 +133,7 @@ class BoundedConnection(H11Protocol):
         super().on_response_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """Cancel the timer of a closed connection."""
         if self._timer is not None:
             self._timer.cancel()
         super().connection_lost(exc)

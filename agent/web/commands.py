@@ -54,7 +54,7 @@ _HASH = re.compile(r"[0-9a-f]{32}")
 
 
 class WantedCommand(NamedTuple):
-    """What a person asks for."""
+    """A command as a person sends it at the page or API."""
 
     verb: CommandVerb
     proposal_id: str | None = None

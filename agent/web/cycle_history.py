@@ -33,7 +33,7 @@ _REBALANCES_NAMED = 8
 
 
 class HistoryKind(StrEnum):
-    """What happened."""
+    """Kind of an event of the history."""
 
     RACKS = "rack change"
     REBALANCE = "rebalance"
@@ -56,7 +56,7 @@ class HistoryEvent(NamedTuple):
     """As kind/name; empty for what concerns everything."""
     sentence: str
     severity: str = ""
-    """Of a finding."""
+    """Severity of a finding; empty for other events."""
 
 
 class CycleSummary(NamedTuple):

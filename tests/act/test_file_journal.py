@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from agent.act.journal import file_journal
-from agent.act.journal.file_journal import FileJournal, read_file, witness_path
+from agent.act.journal.file_journal import FileJournal, read_file, watermark_path
 from agent.act.own_files import holder
 from agent.errors import BadInput, FencedOut, JournalUnavailable, WrongCluster
 from agent.journal.entries import Entry, JournalWrite
@@ -158,7 +158,7 @@ def test_a_file_that_is_no_journal_is_not_an_empty_one_and_is_left_as_it_is(path
 @pytest.mark.parametrize("cut", [0, 1, 5, 8, 9, 10, 30])
 def test_a_first_line_that_a_crash_has_cut_anywhere_is_an_empty_journal(written: Path, cut: int) -> None:
     written.write_bytes(written.read_bytes()[:cut])
-    witness_path(written).unlink()  # nothing was acknowledged then
+    watermark_path(written).unlink()  # nothing was acknowledged then
     assert read_file(written).view == {}
     FileJournal.open(written, leader("two")).close()
 
@@ -255,11 +255,11 @@ def test_no_epoch_is_given_out_twice_also_when_its_first_entry_was_never_written
     after.close()
 
 
-def test_a_damaged_witness_stops_the_agent_and_without_one_the_file_counts(written: Path) -> None:
-    witness_path(written).write_bytes(b"7 8 9\n")
-    with pytest.raises(JournalUnavailable, match=r"witness .* is damaged"):
+def test_a_damaged_watermark_stops_the_agent_and_without_one_the_file_counts(written: Path) -> None:
+    watermark_path(written).write_bytes(b"7 8 9\n")
+    with pytest.raises(JournalUnavailable, match=r"watermark .* is damaged"):
         FileJournal.open(written, leader("two"))
-    witness_path(written).unlink()
+    watermark_path(written).unlink()
     after = FileJournal.open(written, leader("two"))
     assert after.epoch == 2
     after.close()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from agent.act.journal import file_journal
-from agent.act.journal.file_journal import FileJournal, read_file, witness_path
+from agent.act.journal.file_journal import FileJournal, read_file, watermark_path
 from agent.errors import JournalUnavailable
 from agent.journal.entries import JournalWrite
 from tests.act.file_journals import plain
@@ -43,18 +43,18 @@ def test_a_crash_at_any_byte_leaves_whole_transactions_and_no_part_of_one(
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "journal"
         journal = FileJournal.open(path, leader("one"))
-        witness = witness_path(path)
-        ends, told = [path.stat().st_size], [witness.read_bytes()]
+        watermark = watermark_path(path)
+        ends, told = [path.stat().st_size], [watermark.read_bytes()]
         for writes in transactions:
             journal.append(*writes)
             ends.append(path.stat().st_size)
-            told.append(witness.read_bytes())
+            told.append(watermark.read_bytes())
         journal.close()
         cut = data.draw(st.integers(ends[0], ends[-1]), label="bytes that reached the disk")
         torn = data.draw(st.sampled_from([b"", b"\0" * 40, b"deadbeef [}"]), label="what else the disk shows")
         path.write_bytes(path.read_bytes()[:cut] + torn)
         acknowledged = max(number for number, end in enumerate(ends) if end <= cut)
-        witness.write_bytes(told[data.draw(st.integers(0, acknowledged), label="what the witness knows of it")])
+        watermark.write_bytes(told[data.draw(st.integers(0, acknowledged), label="what the watermark knows of it")])
         again = FileJournal.open(path, leader("two"))
         assert plain(again.view()) == said_by(transactions[:acknowledged])
         assert again.epoch == 2

@@ -186,9 +186,9 @@ def plan(*keys: JournalKey, below: int = 0) -> KafkaJournalPlan:
     return KafkaJournalPlan(config={}, leader=leader("one"), keys=keys, unsigned_below=below)
 
 
-def checked(log: Log, asked: KafkaJournalPlan, witness: JournalWatermark | None = None) -> None:
+def checked(log: Log, asked: KafkaJournalPlan, watermark: JournalWatermark | None = None) -> None:
     end = len(log.records) * 2
-    check(asked, TopicOffsets("id", 0, end, end), log.read(asked.trust), witness or JournalWatermark())
+    check(asked, TopicOffsets("id", 0, end, end), log.read(asked.trust), watermark or JournalWatermark())
 
 
 def test_an_agent_without_the_key_of_a_signed_journal_stands_aside(log: Log) -> None:

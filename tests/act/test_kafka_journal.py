@@ -217,7 +217,7 @@ def test_a_topic_that_was_made_anew_is_told_and_nothing_is_written_there(servers
             _patiently(lambda: journal.append(a_write("plan/b", n=1)))
         assert committed_journal(servers, prefix).view == {}
     with pytest.raises(BadInput, match="it ends with epoch 0, but epoch 1 has begun before"):
-        KafkaJournal.open(plan(servers, prefix), witness=JournalWatermark(1))
+        KafkaJournal.open(plan(servers, prefix), watermark=JournalWatermark(1))
 
 
 def test_a_topic_that_was_cut_is_told(servers: str, prefix: str) -> None:

@@ -20,7 +20,7 @@ from agent.act.lead.lease import committed_watermark
 from agent.errors import BadInput
 from agent.journal.entries import JournalKey, JournalPort, JournalState, JournalTrust, JournalWrite
 from agent.journal.leader import LEADER
-from agent.journal.record_trust import signed_witness
+from agent.journal.record_trust import signed_watermark
 from tests.act.journals import (
     CLUSTER,
     a_write,
@@ -162,7 +162,7 @@ def test_a_tail_that_the_group_knows_and_the_topic_has_not_keeps_agents_from_lea
     reached: JournalWatermark = journal.reached  # type: ignore[attr-defined] # of the journal in Kafka
     wait_for(lambda: committed_watermark(one._lease_plan(), 10_000) == reached, f"{reached} is remembered", 30)
     one.close()
-    commit(servers, prefix, signed_witness(JournalTrust((KEY,), CLUSTER), f"{reached.epoch} {reached.end + 50}"))
+    commit(servers, prefix, signed_watermark(JournalTrust((KEY,), CLUSTER), f"{reached.epoch} {reached.end + 50}"))
     two = start(own)
     lost = f"it ends at offset .* and offset {reached.end + 50} was reached before"
     wait_for(lambda: "has lost records" in (two.problem() or ""), "it stands aside", 60)

@@ -9,7 +9,7 @@ from agent.act.journal.journal_topic import JournalWatermark
 from agent.act.lead.lease import KafkaLease, LeasePlan, LeaseState, watermark_of
 from agent.errors import BadInput
 from agent.journal.entries import JournalKey, JournalTrust
-from agent.journal.record_trust import signed_witness
+from agent.journal.record_trust import signed_watermark
 
 KEY, THEIRS = JournalKey(b"in force, in force"), JournalKey(b"a foe's own key ...")
 TRUST = JournalTrust((KEY,), "c-1")
@@ -18,8 +18,8 @@ PLAIN, SIGNED = LeasePlan(config={}), LeasePlan(config={}, trust=TRUST)
 
 def test_what_was_told_is_remembered() -> None:
     assert watermark_of(PLAIN, "7 120") == JournalWatermark(7, 120)
-    assert watermark_of(SIGNED, signed_witness(TRUST, "7 120")) == JournalWatermark(7, 120)
-    assert watermark_of(PLAIN, signed_witness(TRUST, "7 120")) == JournalWatermark(7, 120), (
+    assert watermark_of(SIGNED, signed_watermark(TRUST, "7 120")) == JournalWatermark(7, 120)
+    assert watermark_of(PLAIN, signed_watermark(TRUST, "7 120")) == JournalWatermark(7, 120), (
         "the journal then asks for the key"
     )
     assert watermark_of(PLAIN, "7") == JournalWatermark(7, 0), "as up to version 0.1"
@@ -32,9 +32,9 @@ def test_what_was_told_is_remembered() -> None:
         "0 0",
         "7 120",
         "nothing of the kind",
-        signed_witness(JournalTrust((THEIRS,), "c-1"), "0 0"),
-        signed_witness(JournalTrust((KEY,), "c-2"), "0 0"),
-        signed_witness(TRUST, "7 120").replace("7 120", "0 0"),
+        signed_watermark(JournalTrust((THEIRS,), "c-1"), "0 0"),
+        signed_watermark(JournalTrust((KEY,), "c-2"), "0 0"),
+        signed_watermark(TRUST, "7 120").replace("7 120", "0 0"),
     ],
 )
 def test_what_no_agent_told_stops_the_agent_and_is_never_taken_for_nothing(data: str) -> None:
@@ -46,7 +46,7 @@ def test_what_was_remembered_before_there_was_a_key_counts_while_the_journal_get
     first = LeasePlan(config={}, trust=TRUST._replace(unsigned_below=9))
     assert watermark_of(first, "7 8") == JournalWatermark(7, 8)
     with pytest.raises(BadInput):
-        watermark_of(first, signed_witness(JournalTrust((THEIRS,), "c-1"), "7 8"))
+        watermark_of(first, signed_watermark(JournalTrust((THEIRS,), "c-1"), "7 8"))
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1 5", "7 120 9", "7" * 400, "1e3 1", "\u0667 1"])

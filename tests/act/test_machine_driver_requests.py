@@ -1,4 +1,4 @@
-"""The runner asks once more, right before a request that begins something."""
+"""The driver asks once more, right before a request that begins something."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def test_what_would_begin_is_not_sent_after_a_pause_was_answered(
 ) -> None:
     journal = MemoryJournal()
     journal.append(*plan_entries.change_writes(PLAN))
-    runner = MachineDriver(journal, NoAdminClient(), ReassignmentPolicy(), ExecutorReporter(), may=lambda: may)  # type: ignore[arg-type]
-    runner._state, _ = resume(plan_entries.open_records(journal.view()), ReassignmentPolicy())
-    assert runner._act(act) == RequestDone((RequestResult(P0, RequestFate.NOT_SENT, WHY),))
+    driver = MachineDriver(journal, NoAdminClient(), ReassignmentPolicy(), ExecutorReporter(), may=lambda: may)  # type: ignore[arg-type]
+    driver._state, _ = resume(plan_entries.open_records(journal.view()), ReassignmentPolicy())
+    assert driver._act(act) == RequestDone((RequestResult(P0, RequestFate.NOT_SENT, WHY),))
 
 
 class SilentAdminClient:
@@ -70,15 +70,15 @@ def test_a_plan_that_the_journal_has_dropped_is_accepted_as_a_new_attempt(monkey
     journal.append(
         *plan_entries.change_writes(done), *plan_entries.change_writes(done._replace(proposal_id="p-2", order=2))
     )
-    runner = MachineDriver(
+    driver = MachineDriver(
         journal, SilentAdminClient(), ReassignmentPolicy(), ExecutorReporter(), may=lambda: BatchPermission(begin=True)
     )  # type: ignore[arg-type]
-    runner.resume()
-    runner.hear(PlanAccepted(PLAN))
+    driver.resume()
+    driver.handle(PlanAccepted(PLAN))
     assert [plan.state for plan in plan_entries.plans(journal.view())] == [PlanState.DONE] * 2, "it was accepted before"
     journal.append(*plan_entries.compaction_writes(journal.view()))
     assert str(next_attempt(plan_entries.plans(journal.view()), journal.view(), "p-1")) == "p-1"
-    runner.hear(PlanAccepted(PLAN._replace(state=PlanState.OPEN)))
+    driver.handle(PlanAccepted(PLAN._replace(state=PlanState.OPEN)))
     assert plan_entries.plan_of(journal.view(), "p-1") == PLAN._replace(state=PlanState.OPEN)
 
 
@@ -88,17 +88,17 @@ def test_a_plan_begins_only_where_there_is_still_room_beside_those_that_were_acc
     """The guard lets several plans of one planning begin by the same journal, in which none of them is yet."""
     monkeypatch.setattr(targets, "MOST_OPEN_BYTES", plan_size(PLAN).bytes + 1)
     journal = MemoryJournal()
-    runner = MachineDriver(
+    driver = MachineDriver(
         journal, SilentAdminClient(), ReassignmentPolicy(), ExecutorReporter(), may=lambda: BatchPermission(begin=True)
     )  # type: ignore[arg-type]
-    runner.resume()
+    driver.resume()
     plan = PLAN._replace(state=PlanState.OPEN)
-    runner.hear(PlanAccepted(plan))
+    driver.handle(PlanAccepted(plan))
     with pytest.raises(BadInput, match="it can begin when one of them has ended"):
-        runner.hear(PlanAccepted(plan._replace(proposal_id="p-2")))
+        driver.handle(PlanAccepted(plan._replace(proposal_id="p-2")))
     assert plan_entries.plans(journal.view()) == (plan,)
-    runner.resume()
+    driver.resume()
     journal.append(*plan_entries.changed(journal.view(), [plan._replace(state=PlanState.DONE)]))
-    runner.resume()
-    runner.hear(PlanAccepted(plan._replace(proposal_id="p-2")))
+    driver.resume()
+    driver.handle(PlanAccepted(plan._replace(proposal_id="p-2")))
     assert [one.proposal_id for one in plan_entries.open_records(journal.view()).plans] == ["p-2"]

@@ -188,7 +188,7 @@ def test_a_fenced_mover_asks_for_nothing_more() -> None:
         with pytest.raises(FencedOut):
             executor.check()
         asked = len(hand.calls)
-        executor.word(PlanCommand.CANCEL, "p-1")
+        executor.command(PlanCommand.CANCEL, "p-1")
         assert not executor._thread.is_alive()
         assert (len(hand.calls), changes(hand)) == (asked, [])
 
@@ -245,7 +245,7 @@ def test_wherever_it_is_closed_another_goes_on_and_does_nothing_twice(stops_at: 
             super().append(*writes)
             self.appends += 1
             if self.appends == stops_at:
-                closed[0]._runner.stop()
+                closed[0]._driver.stop()
 
     hand, journal = Instant(), Closing()
     with moving(hand, journal) as executor:
@@ -319,9 +319,9 @@ def test_a_process_that_was_frozen_while_its_journal_was_written_sends_nothing(
 
     hand = Timely()
     taken = cast("WireAdminClient", cast("Any", hand))
-    runner = MachineDriver(Frozen(), taken, POLICY, ExecutorReporter(), may=lambda: YES)
-    runner.resume()
-    runner.hear(PlanAccepted(PLAN))
+    driver = MachineDriver(Frozen(), taken, POLICY, ExecutorReporter(), may=lambda: YES)
+    driver.resume()
+    driver.handle(PlanAccepted(PLAN))
     assert bool(changes(hand)) is sent
     assert (("too late",) in hand.calls) is not sent
 

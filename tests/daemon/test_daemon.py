@@ -49,7 +49,10 @@ def an_agent(look: Callable[[], Observation], path: Path | None = None, **pace: 
     pace.setdefault("poll_ms", 1_000)
     pace.setdefault("plan_ms", 60_000)
     return AgentDaemon(
-        look=look, line=CycleStages(Limits()), recorder=CycleRecorder(RecordPlan(file=path), {}), pace=LoopPace(**pace)
+        look=look,
+        stages=CycleStages(Limits()),
+        recorder=CycleRecorder(RecordPlan(file=path), {}),
+        pace=LoopPace(**pace),
     )
 
 
@@ -127,7 +130,7 @@ def test_it_says_which_topics_it_creates_before_it_does_and_which_right_it_lacks
     plan = RecordPlan(telemetry=topic)
     agent = AgentDaemon(
         look=lambda: WORLD,
-        line=CycleStages(Limits()),
+        stages=CycleStages(Limits()),
         recorder=CycleRecorder(plan, {"bootstrap.servers": "127.0.0.1:1"}),
         pace=LoopPace(),
         own_topics=plan.topics,
@@ -161,7 +164,7 @@ def test_what_it_creates_is_said_by_the_first_look_that_shows_it(
     looks = iter([hidden, hidden, WORLD, WORLD])
     plan = RecordPlan(telemetry=topic)
     agent = AgentDaemon(
-        look=lambda: next(looks, WORLD), line=CycleStages(Limits()),
+        look=lambda: next(looks, WORLD), stages=CycleStages(Limits()),
         recorder=CycleRecorder(plan, {"bootstrap.servers": "127.0.0.1:1"}), pace=LoopPace(), own_topics=plan.topics,
     )  # fmt: skip
     for _ in range(4):

@@ -183,7 +183,7 @@ def test_a_loop_that_hangs_is_no_longer_vouched_for(listener: Listener) -> None:
 
     agent = AgentDaemon(
         look=look,
-        line=CycleStages(Limits()),
+        stages=CycleStages(Limits()),
         recorder=CycleRecorder(RecordPlan(), {}),
         pace=LoopPace(poll_ms=1_000, stall_ms=2_000),
         manager=ServiceManager(listener.address, watchdog_ms=300),
@@ -215,7 +215,7 @@ def test_without_its_http_server_it_is_not_vouched_for_either(listener: Listener
     world = synthetic_cluster(3)
     agent = AgentDaemon(
         look=lambda: world,
-        line=CycleStages(Limits()),
+        stages=CycleStages(Limits()),
         recorder=CycleRecorder(RecordPlan(), {}),
         pace=LoopPace(poll_ms=1_000),
         manager=ServiceManager(listener.address, watchdog_ms=300),

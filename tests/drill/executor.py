@@ -239,7 +239,7 @@ class Executor:
         )
         obeyed = apply_commands([entry], journal.view(), [], guard.limits, now_ms)
         journal.append(*obeyed.writes)
-        _pass_on(executor, obeyed.words)
+        _pass_on(executor, obeyed.commands)
         answered = answer_to(journal.view(), id_)
         assert answered is not None
         say(f"answer {'done' if answered.answer.done else 'refused'}: {answered.answer.sentence}")
@@ -268,12 +268,12 @@ def slow_disk(seconds: float) -> None:
     os.fsync = slow  # type: ignore[assignment]
 
 
-def _pass_on(executor: ReassignmentExecutor, words: tuple[ExecutorInput, ...]) -> None:
-    for word in words:
-        if isinstance(word, PlanAccepted):
-            executor.accept(word.plan)
+def _pass_on(executor: ReassignmentExecutor, commands: tuple[ExecutorInput, ...]) -> None:
+    for command in commands:
+        if isinstance(command, PlanAccepted):
+            executor.accept(command.plan)
         else:
-            executor.hear(word)
+            executor.send(command)
 
 
 def _frozen(value: Any) -> Any:

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from agent.act.journal.file_journal import witness_path
+from agent.act.journal.file_journal import watermark_path
 from agent.errors import BadInput
 from agent.values.throttles import ThrottleResource
 from testbed.cluster import EmbeddedCluster
@@ -78,7 +78,7 @@ def file_cut(run: Run) -> None:
     else:
         tidied_up(run)
         run.journal.unlink()
-        witness_path(run.journal).unlink()
+        watermark_path(run.journal).unlink()
     run.clocks.harm_over()
     run.process.start()
     run.process.wait_for_word("looked")

@@ -145,13 +145,13 @@ class Transitions:
     def _people(self, system: System, index: int, agent: Agent) -> Iterator[tuple[str, System]]:
         """Operators, and the guard, which lets begin what it held whenever it likes."""
         left = system.left
-        for word in sorted(set(left.words)):
-            after, _ = self.stepped(agent, CommandReceived(word, self.newest(system.journal)))
-            words = list(left.words)
-            words.remove(word)
+        for command in sorted(set(left.commands)):
+            after, _ = self.stepped(agent, CommandReceived(command, self.newest(system.journal)))
+            left_over = list(left.commands)
+            left_over.remove(command)
             yield (
-                f"operator: {word}",
-                self.put(system, index, after)._replace(left=left._replace(words=tuple(words))),
+                f"operator: {command}",
+                self.put(system, index, after)._replace(left=left._replace(commands=tuple(left_over))),
             )
         name = self.scenario.plan.proposal_id
         for may in holds_of(name) if left.holds and agent.state.may == YES else ():
@@ -398,7 +398,7 @@ class Transitions:
         if newest.state.may != YES:
             yield self.put(system, last, self.stepped(newest, YES)[0])
         for plan in newest.state.records.plans:
-            if plan.paused and not newest.state.words:
+            if plan.paused and not newest.state.commands:
                 yield self.put(
                     system, last, self.stepped(newest, CommandReceived(PlanCommand.RESUME, plan.proposal_id))[0]
                 )

@@ -84,7 +84,7 @@ class Left(NamedTuple):
     min_isr: int = 0
     delays: int = 0
     """Time passes although an actor has something to do."""
-    words: tuple[PlanCommand, ...] = ()
+    commands: tuple[PlanCommand, ...] = ()
     """Sorted; one that is there twice may be said twice."""
     unread: int = 0
     """Looks in which something did not answer."""

@@ -47,7 +47,7 @@ def test_a_person_approves_the_very_plan_with_its_options(verb: CommandVerb, pro
     assert keys(result.writes) == [
         (f"approval/{proposal.id}", "approved"), ("command/c1", "done"), ("command-position", "offset"),
     ]  # fmt: skip
-    assert (result.words, result.look_now) == ((), True)
+    assert (result.commands, result.look_now) == ((), True)
     given = approval_of(journal(*result.writes, at_ms=NOW_MS), proposal.id)
     assert given is not None
     assert (given.by, given.reason, given.throttle_bytes_per_s, given.max_moves) == (
@@ -114,7 +114,7 @@ def test_what_cannot_be_done_is_refused_with_the_reason_and_changes_nothing(
     answer = done(result, view)
     assert (answer.done, says in answer.sentence) == (False, True), answer
     assert keys(result.writes) == [("command/c1", "refused"), ("command-position", "offset")]
-    assert (result.words, result.look_now) == ((), False)
+    assert (result.commands, result.look_now) == ((), False)
 
 
 def test_advice_is_for_its_owner() -> None:
@@ -196,7 +196,7 @@ def test_a_trigger_needs_no_second_person() -> None:
 
 
 @pytest.mark.parametrize(
-    ("verb", "state", "word"),
+    ("verb", "state", "command"),
     [
         pytest.param(CommandVerb.CANCEL, PlanState.OPEN, PlanCommand.CANCEL, id="cancel what runs"),
         pytest.param(CommandVerb.CANCEL, PlanState.ELECTING, PlanCommand.CANCEL, id="cancel what elects"),
@@ -205,11 +205,11 @@ def test_a_trigger_needs_no_second_person() -> None:
         pytest.param(CommandVerb.RESUME, PlanState.OPEN, PlanCommand.RESUME, id="go on with one plan"),
     ],
 )
-def test_a_word_about_a_plan_goes_to_the_mover(verb: CommandVerb, state: PlanState, word: PlanCommand) -> None:
+def test_a_command_about_a_plan_goes_to_the_executor(verb: CommandVerb, state: PlanState, command: PlanCommand) -> None:
     result = apply_commands(
-        [ask(verb, MOVE)], in_journal(plan(state, paused=word is PlanCommand.RESUME)), STANDING, LIMITS, NOW_MS
+        [ask(verb, MOVE)], in_journal(plan(state, paused=command is PlanCommand.RESUME)), STANDING, LIMITS, NOW_MS
     )
-    assert result.words == (CommandReceived(word, MOVE.id, "ann@desk", "c1"),)
+    assert result.commands == (CommandReceived(command, MOVE.id, "ann@desk", "c1"),)
     assert done(result).done
 
 
@@ -224,17 +224,17 @@ def test_cancelling_what_was_not_begun_voids_its_approval() -> None:
     assert (gone.state, gone.sentence) == (ApprovalState.VOID, "cancelled by ann@desk (not today)")
     followed = state_of(journal(*result.writes, at_ms=NOW_MS, view=view), MOVE.id)
     assert (followed.code, followed.sentence) == (1, "void: cancelled by ann@desk (not today)")
-    assert result.words == ()
+    assert result.commands == ()
 
 
 def test_what_is_done_is_rolled_back_by_a_plan_of_its_own() -> None:
     view = in_journal(plan(PlanState.DONE))
     result = apply_commands([ask(CommandVerb.ROLLBACK, MOVE, reason="worse")], view, STANDING, LIMITS, NOW_MS)
-    (word,) = result.words
-    assert isinstance(word, PlanAccepted)
-    assert (word.plan.proposal_id, word.plan.approved_by) == (f"{MOVE.id}-back", "ann@desk")
-    assert word.plan.reason == f"rollback of {MOVE.id} (worse)"
-    assert [(target.before, target.after) for target in word.plan.targets] == [((1, 2), (1, 4))]
+    (command,) = result.commands
+    assert isinstance(command, PlanAccepted)
+    assert (command.plan.proposal_id, command.plan.approved_by) == (f"{MOVE.id}-back", "ann@desk")
+    assert command.plan.reason == f"rollback of {MOVE.id} (worse)"
+    assert [(target.before, target.after) for target in command.plan.targets] == [((1, 2), (1, 4))]
 
 
 def test_acting_is_paused_and_goes_on() -> None:

@@ -163,7 +163,7 @@ def test_what_is_in_progress_is_not_changed_by_another_approval(
     answer = decided(None, plan, command=asked(**options))
     assert answer.done is done
     assert f"{MOVE.id} {sentence}" in answer.sentence
-    assert (answer.writes, answer.words) == ((), ())
+    assert (answer.writes, answer.commands) == ((), ())
     assert answer.plan == (MOVE.id if done else None)
 
 

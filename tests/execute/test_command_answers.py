@@ -1,4 +1,4 @@
-"""The whole answer to a command in every state of a plan: its words, its plan, and what the executor hears."""
+"""The whole answer to a command in every state of a plan: its sentence, its plan, and the command to the executor."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ AGAIN = "attempt 2 approved by ann@desk; void if it has not begun within 60 min"
 
 
 @pytest.mark.parametrize(
-    ("verb", "state", "sentence", "about", "hears"),
+    ("verb", "state", "sentence", "about", "sent"),
     [
         (CANCEL, OPEN, "P is cancelling: no new batch begins, and moves in progress are taken back", "P",
          PlanCommand.CANCEL),
@@ -78,7 +78,7 @@ AGAIN = "attempt 2 approved by ann@desk; void if it has not begun within 60 min"
     ids=lambda value: getattr(value, "name", None),
 )  # fmt: skip
 def test_the_answer_names_the_plan_and_says_what_happens(
-    verb: CommandVerb, state: PlanState, sentence: str, about: str | None, hears: PlanCommand | None
+    verb: CommandVerb, state: PlanState, sentence: str, about: str | None, sent: PlanCommand | None
 ) -> None:
     view = in_journal(plan(state, moved="0"))
     shown = 2 if about == "P.2" else 1
@@ -87,7 +87,7 @@ def test_the_answer_names_the_plan_and_says_what_happens(
     assert answer.sentence.replace(MOVE.id, "P") == sentence
     assert answer.done is (about is not None), "what is refused is about no plan"
     assert answer.plan == (None if about is None else about.replace("P", MOVE.id))
-    assert result.words == (() if hears is None else (CommandReceived(hears, MOVE.id, "ann@desk", "c1"),))
+    assert result.commands == (() if sent is None else (CommandReceived(sent, MOVE.id, "ann@desk", "c1"),))
 
 
 @pytest.mark.parametrize("state", [DONE, CANCELLED, FAILED])
@@ -101,10 +101,10 @@ def test_what_has_moved_is_taken_back_by_a_plan_that_lasts_as_long_as_an_approva
     limits = "at 5.0 MB/s per broker and 2 partitions at a time"
     assert answer.sentence == f"{MOVE.id} {verb} {state.value}; {MOVE.id}-back moves 1 partition back {limits}"
     assert answer.plan == f"{MOVE.id}-back"
-    (word,) = result.words
-    assert isinstance(word, PlanAccepted)
-    assert word.plan.begin_by_ms == NOW_MS + LIMITS.approve.valid_ms
-    assert (word.plan.throttle_bytes_per_s, word.plan.max_moves) == (5_000_000, 2)
+    (command,) = result.commands
+    assert isinstance(command, PlanAccepted)
+    assert command.plan.begin_by_ms == NOW_MS + LIMITS.approve.valid_ms
+    assert (command.plan.throttle_bytes_per_s, command.plan.max_moves) == (5_000_000, 2)
 
 
 def test_a_plan_of_before_that_does_not_say_what_it_moved_is_known_by_its_own_batches() -> None:
@@ -127,13 +127,13 @@ def test_a_plan_of_before_that_does_not_say_what_it_moved_is_known_by_its_own_ba
         LIMITS,
         NOW_MS,
     )
-    (word,) = result.words
-    assert isinstance(word, PlanAccepted)
-    assert [target.id for target in word.plan.targets] == [TARGET.id]
+    (command,) = result.commands
+    assert isinstance(command, PlanAccepted)
+    assert [target.id for target in command.plan.targets] == [TARGET.id]
     without = apply_commands(
         [ask(ROLLBACK, MOVE)], in_journal(failed, plan_entries.change_writes(other)), STANDING, LIMITS, NOW_MS
     )
-    assert without.words == ()
+    assert without.commands == ()
 
 
 def test_a_way_back_that_was_asked_for_twice_is_handed_over_once() -> None:
@@ -143,10 +143,10 @@ def test_a_way_back_that_was_asked_for_twice_is_handed_over_once() -> None:
         )
         for name, who in (("c1", "ann@desk"), ("c2", "bob@desk"))
     ]
-    (word,) = replay_undelivered(in_journal(plan(DONE), *asked), 30 * MINUTE)
-    assert isinstance(word, PlanAccepted)
-    assert (word.plan.proposal_id, word.plan.approved_by) == (f"{MOVE.id}-back", "bob@desk")
-    assert word.plan.begin_by_ms == NOW_MS + 30 * MINUTE
+    (command,) = replay_undelivered(in_journal(plan(DONE), *asked), 30 * MINUTE)
+    assert isinstance(command, PlanAccepted)
+    assert (command.plan.proposal_id, command.plan.approved_by) == (f"{MOVE.id}-back", "bob@desk")
+    assert command.plan.begin_by_ms == NOW_MS + 30 * MINUTE
 
 
 def test_what_nobody_approved_is_cancelled_against_rules_alone() -> None:
@@ -184,9 +184,9 @@ def test_a_refused_rate_has_units_and_both_settings_their_whole_names() -> None:
 def test_a_way_back_keeps_the_limits_of_the_plan_and_its_answer_names_them(state: PlanState) -> None:
     view = in_journal(plan(state, moved="1", throttle_bytes_per_s=1_000_000, max_moves=1))
     result = apply_commands([ask(ROLLBACK, MOVE)], view, STANDING, LIMITS, NOW_MS)
-    (word,) = result.words
-    assert isinstance(word, PlanAccepted)
-    assert (word.plan.throttle_bytes_per_s, word.plan.max_moves) == (1_000_000, 1)
+    (command,) = result.commands
+    assert isinstance(command, PlanAccepted)
+    assert (command.plan.throttle_bytes_per_s, command.plan.max_moves) == (1_000_000, 1)
     told = f"{MOVE.id}-back moves 1 partition back at 1.0 MB/s per broker and 1 partition at a time"
     assert done(result, view).sentence.endswith(told)
     assert (
@@ -194,7 +194,7 @@ def test_a_way_back_keeps_the_limits_of_the_plan_and_its_answer_names_them(state
             in_journal(plan(state, moved="1", throttle_bytes_per_s=1_000_000, max_moves=1), *result.writes),
             LIMITS.approve.valid_ms,
         )
-        == result.words
+        == result.commands
     )
 
 

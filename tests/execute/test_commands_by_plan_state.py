@@ -137,8 +137,8 @@ def test_the_machine_does_what_the_answer_says(state: PlanState, verb: CommandVe
     machine, _ = resume(plan_entries.open_records(view), ReassignmentPolicy())
     (before,) = machine.records.plans
     told: list[Command_] = []
-    for word in result.words:
-        machine, commands = step(machine._replace(waiting=None), word, ReassignmentPolicy())
+    for command in result.commands:
+        machine, commands = step(machine._replace(waiting=None), command, ReassignmentPolicy())
         told += commands
     changed = [
         change
@@ -151,7 +151,7 @@ def test_the_machine_does_what_the_answer_says(state: PlanState, verb: CommandVe
     after = changed[0] if changed else before
     shown = {C: after.state is CANCELLING, R: after.state is ROLLING, P: after.paused, G: not after.paused}
     assert shown[verb] if answer.done else not changed
-    assert bool(changed) is bool(result.words)
+    assert bool(changed) is bool(result.commands)
     assert not changed or after.heard == "c1"
 
 

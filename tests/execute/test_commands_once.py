@@ -82,7 +82,7 @@ def test_a_crash_between_the_answer_and_the_mover_loses_no_word(
 
 
 @pytest.mark.parametrize(
-    ("verbs", "shows_paused", "word"),
+    ("verbs", "shows_paused", "posted"),
     [
         pytest.param((CommandVerb.PAUSE,), False, PlanCommand.PAUSE, id="a pause that the plan does not show"),
         pytest.param((CommandVerb.PAUSE,), True, None, id="a pause that it shows"),
@@ -93,11 +93,11 @@ def test_a_crash_between_the_answer_and_the_mover_loses_no_word(
             id="resumed since, and it is still paused",
         ),
         pytest.param((CommandVerb.PAUSE, CommandVerb.RESUME), False, None, id="resumed since, and it goes on"),
-        pytest.param((CommandVerb.RESUME, CommandVerb.PAUSE), False, PlanCommand.PAUSE, id="the last word counts"),
+        pytest.param((CommandVerb.RESUME, CommandVerb.PAUSE), False, PlanCommand.PAUSE, id="the last command counts"),
     ],
 )
 def test_a_pause_of_one_plan_is_not_lost_either(
-    verbs: tuple[CommandVerb, ...], shows_paused: bool, word: PlanCommand | None
+    verbs: tuple[CommandVerb, ...], shows_paused: bool, posted: PlanCommand | None
 ) -> None:
     given = [
         answered(OperatorCommand(f"c{at}", verb, "ann", NOW_MS, MOVE.id), LeaderAnswer(True, "done", NOW_MS))
@@ -105,7 +105,7 @@ def test_a_pause_of_one_plan_is_not_lost_either(
     ]
     view = in_journal(plan(PlanState.OPEN, paused=shows_paused), *given)
     assert replay_undelivered(view) == (
-        () if word is None else (CommandReceived(word, MOVE.id, "ann", f"c{len(verbs) - 1}"),)
+        () if posted is None else (CommandReceived(posted, MOVE.id, "ann", f"c{len(verbs) - 1}"),)
     )
 
 

@@ -49,7 +49,7 @@ def two_plans(left: Left, *, overlapping: bool = False) -> Scenario:
     return scenario._replace(plan=ReassignmentPlan("p", (first,)), second=other)
 
 
-def words(*said: PlanCommand) -> tuple[PlanCommand, ...]:
+def commands(*said: PlanCommand) -> tuple[PlanCommand, ...]:
     return tuple(sorted(said))
 
 
@@ -65,41 +65,46 @@ QUICK = [
     pytest.param(moving(Left(throttles=1, crashes=1)), id="someone else sets a rate in the middle, and we are killed"),
     pytest.param(moving(Left(crashes=1), settings=THEIRS), id="throttles of others are there before"),
     pytest.param(moving(Left(min_isr=1)), id="min ISR is raised in the middle"),
-    pytest.param(moving(Left(words=words(PlanCommand.CANCEL))), id="cancelled at any step"),
-    pytest.param(moving(Left(words=words(PlanCommand.ROLLBACK))), id="rolled back at any step"),
-    pytest.param(moving(Left(words=words(PlanCommand.PAUSE, PlanCommand.CANCEL))), id="paused, and cancelled"),
+    pytest.param(moving(Left(commands=commands(PlanCommand.CANCEL))), id="cancelled at any step"),
+    pytest.param(moving(Left(commands=commands(PlanCommand.ROLLBACK))), id="rolled back at any step"),
+    pytest.param(moving(Left(commands=commands(PlanCommand.PAUSE, PlanCommand.CANCEL))), id="paused, and cancelled"),
     pytest.param(
-        moving(Left(words=words(PlanCommand.ROLLBACK, PlanCommand.CANCEL))),
+        moving(Left(commands=commands(PlanCommand.ROLLBACK, PlanCommand.CANCEL))),
         id="rolled back and cancelled, in any order",
     ),
     pytest.param(
-        moving(Left(words=words(PlanCommand.ROLLBACK, PlanCommand.PAUSE))), id="rolled back and paused, in any order"
+        moving(Left(commands=commands(PlanCommand.ROLLBACK, PlanCommand.PAUSE))),
+        id="rolled back and paused, in any order",
     ),
-    pytest.param(reordering(Left(words=words(*PlanCommand))), id="every word, in any order, while leaders change"),
+    pytest.param(
+        reordering(Left(commands=commands(*PlanCommand))), id="every command, in any order, while leaders change"
+    ),
     pytest.param(moving(Left(unread=2)), id="two looks do not see something"),
     pytest.param(moving(Left(lags=1)), id="brokers tell what was before"),
     pytest.param(moving(Left(lags=1, losses=1)), id="brokers tell what was before, and an answer is lost"),
     pytest.param(
-        moving(Left(foreign=1, words=words(PlanCommand.CANCEL))), id="someone else moves it, and it is cancelled"
+        moving(Left(foreign=1, commands=commands(PlanCommand.CANCEL))), id="someone else moves it, and it is cancelled"
     ),
     pytest.param(moving(Left(holds=2)), id="the guard holds twice, at any two steps"),
     pytest.param(moving(Left(holds=1, crashes=1)), id="the guard holds, and we are killed"),
     pytest.param(two_plans(Left()), id="two plans"),
     pytest.param(two_plans(Left(holds=1)), id="two plans, and the guard holds the first"),
     pytest.param(
-        two_plans(Left(words=words(PlanCommand.PAUSE, PlanCommand.CANCEL))),
+        two_plans(Left(commands=commands(PlanCommand.PAUSE, PlanCommand.CANCEL))),
         id="two plans, the first paused and cancelled",
     ),
     pytest.param(
-        two_plans(Left(words=words(PlanCommand.ROLLBACK)), overlapping=True), id="there and back again, rolled back"
+        two_plans(Left(commands=commands(PlanCommand.ROLLBACK)), overlapping=True),
+        id="there and back again, rolled back",
     ),
     pytest.param(reordering(Left(crashes=1, losses=1)), id="leaders alone, killed, an answer lost"),
     pytest.param(moving(Left(again=2)), id="handed over again and again, at any two steps"),
     pytest.param(
-        moving(Left(again=1, words=words(PlanCommand.ROLLBACK))), id="rolled back, and approved again, at any steps"
+        moving(Left(again=1, commands=commands(PlanCommand.ROLLBACK))),
+        id="rolled back, and approved again, at any steps",
     ),
     pytest.param(
-        reordering(Left(again=1, crashes=1, words=words(PlanCommand.CANCEL))), id="cancelled, again, and killed"
+        reordering(Left(again=1, crashes=1, commands=commands(PlanCommand.CANCEL))), id="cancelled, again, and killed"
     ),
 ]
 
@@ -125,14 +130,14 @@ EVERYTHING = Left(
     deletions=1,
     min_isr=1,
     delays=1,
-    words=words(PlanCommand.CANCEL, PlanCommand.ROLLBACK),
+    commands=commands(PlanCommand.CANCEL, PlanCommand.ROLLBACK),
     again=1,
     unread=1,
     lags=1,
     holds=1,
 )
 """More faults together than a bad night has."""
-TALK = Left(crashes=1, losses=1, unread=1, lags=1, holds=1, foreign=1, words=words(*PlanCommand, *PlanCommand))
+TALK = Left(crashes=1, losses=1, unread=1, lags=1, holds=1, foreign=1, commands=commands(*PlanCommand, *PlanCommand))
 """Operators who change their minds, on a night that is bad enough."""
 
 WORLDS = [
@@ -170,7 +175,7 @@ def test_random_nights_end_well(seed, scenario):
 @pytest.mark.parametrize("seed", range(10, 20))
 def test_many_random_nights_end_well(seed):
     more = EVERYTHING._replace(
-        crashes=2, losses=3, brokers=2, unread=3, holds=2, words=words(*PlanCommand, *PlanCommand)
+        crashes=2, losses=3, brokers=2, unread=3, holds=2, commands=commands(*PlanCommand, *PlanCommand)
     )
     scenario = two_plans(more) if seed % 2 else moving(more, partitions=2, settings=THEIRS)
     assert sound(wander(scenario, seed, runs=2_000))
@@ -183,21 +188,21 @@ DEEP = [
     pytest.param(moving(Left(min_isr=1, losses=1), partitions=2), id="min ISR is raised, and a controller is busy"),
     pytest.param(moving(Left(foreign=1, crashes=1)), id="someone else moves it, and we are killed"),
     pytest.param(moving(Left(deletions=1, crashes=1)), id="the topic goes, and we are killed"),
-    pytest.param(moving(Left(words=words(PlanCommand.ROLLBACK), crashes=1)), id="rolled back and killed"),
-    pytest.param(moving(Left(words=words(PlanCommand.CANCEL), losses=1)), id="cancelled, and an answer lost"),
+    pytest.param(moving(Left(commands=commands(PlanCommand.ROLLBACK), crashes=1)), id="rolled back and killed"),
+    pytest.param(moving(Left(commands=commands(PlanCommand.CANCEL), losses=1)), id="cancelled, and an answer lost"),
     pytest.param(
-        moving(Left(again=2, words=words(PlanCommand.ROLLBACK), crashes=1)), id="rolled back, again, and killed"
+        moving(Left(again=2, commands=commands(PlanCommand.ROLLBACK), crashes=1)), id="rolled back, again, and killed"
     ),
-    pytest.param(moving(Left(words=words(*PlanCommand))), id="every word, in any order"),
+    pytest.param(moving(Left(commands=commands(*PlanCommand))), id="every command, in any order"),
     pytest.param(
-        moving(Left(words=words(PlanCommand.ROLLBACK, PlanCommand.ROLLBACK, PlanCommand.CANCEL))),
+        moving(Left(commands=commands(PlanCommand.ROLLBACK, PlanCommand.ROLLBACK, PlanCommand.CANCEL))),
         id="rolled back, cancelled, and again",
     ),
     pytest.param(moving(Left(unread=1, losses=1)), id="an answer is lost, and a look does not see something"),
     pytest.param(moving(Left(unread=2, crashes=1)), id="two looks do not see something, and we are killed"),
     pytest.param(two_plans(Left(crashes=1, holds=1)), id="two plans, killed, and the guard holds the first"),
     pytest.param(
-        two_plans(Left(words=words(PlanCommand.ROLLBACK, PlanCommand.CANCEL), foreign=1)),
+        two_plans(Left(commands=commands(PlanCommand.ROLLBACK, PlanCommand.CANCEL), foreign=1)),
         id="two plans, cancelled, and others move",
     ),
 ]
@@ -222,7 +227,7 @@ BUGS = [
     pytest.param(bugs.begins_what_has_ended, moving(Left(again=1)), "ended attempt began again"),
     pytest.param(bugs.begins_two_attempts_at_once, moving(Left(again=1)), "two attempts are open"),
     pytest.param(
-        bugs.cancels_without_writing_it_down, moving(Left(words=words(PlanCommand.CANCEL))), "unlogged cancel"
+        bugs.cancels_without_writing_it_down, moving(Left(commands=commands(PlanCommand.CANCEL))), "unlogged cancel"
     ),
     pytest.param(bugs.throttles_without_a_debt, moving(Left()), "unlogged throttle"),
     pytest.param(bugs.waits_for_no_late_request, moving(Left(crashes=1)), "asked for twice"),
@@ -237,7 +242,7 @@ BUGS = [
     pytest.param(bugs.deletes_whole_lists, moving(Left(), settings=THEIRS), "someone else was changed"),
     pytest.param(
         bugs.cancels_moves_of_others,
-        moving(Left(foreign=1, words=words(PlanCommand.CANCEL))),
+        moving(Left(foreign=1, commands=commands(PlanCommand.CANCEL))),
         "foreign move was cancelled",
     ),
     pytest.param(bugs.moves_while_others_move, moving(Left(foreign=1)), "foreign move was replaced"),
@@ -248,10 +253,12 @@ BUGS = [
     pytest.param(bugs.knows_topics_by_name_alone, moving(Left(deletions=1)), "made anew was reassigned"),
     pytest.param(
         bugs.closes_while_a_cancelled_move_runs,
-        moving(Left(losses=1, words=words(PlanCommand.CANCEL))),
+        moving(Left(losses=1, commands=commands(PlanCommand.CANCEL))),
         "its plan says that it moved",
     ),
-    pytest.param(bugs.leaves_the_order_of_a_cancel, moving(Left(words=words(PlanCommand.CANCEL))), "has the replicas"),
+    pytest.param(
+        bugs.leaves_the_order_of_a_cancel, moving(Left(commands=commands(PlanCommand.CANCEL))), "has the replicas"
+    ),
     pytest.param(bugs.takes_unread_for_set, moving(Left(unread=2, losses=1)), "while something of it was unread"),
     pytest.param(bugs.takes_an_unknown_min_isr_for_enough, moving(Left(unread=1)), "while something of it was unread"),
     pytest.param(
@@ -262,13 +269,13 @@ BUGS = [
     pytest.param(bugs.sends_again_what_was_acknowledged, moving(Left(lags=1)), "asked for twice"),
     pytest.param(
         bugs.cancels_again_before_the_first_can_have_ended,
-        moving(Left(losses=1, words=words(PlanCommand.CANCEL))),
+        moving(Left(losses=1, commands=commands(PlanCommand.CANCEL))),
         "cancel was asked for twice",
     ),
     pytest.param(bugs.sends_again_under_min_isr, moving(Left(losses=1, min_isr=1), partitions=2), "under its min ISR"),
     pytest.param(
         bugs.rolls_back_through_a_pause,
-        moving(Left(words=words(PlanCommand.ROLLBACK, PlanCommand.PAUSE))),
+        moving(Left(commands=commands(PlanCommand.ROLLBACK, PlanCommand.PAUSE))),
         "nothing might begin",
     ),
     pytest.param(bugs.sends_what_the_guard_holds, moving(Left(holds=1)), "nothing might begin"),
@@ -278,10 +285,10 @@ BUGS = [
         two_plans(Left(holds=1), overlapping=True),
         "has the replicas",
     ),
-    pytest.param(bugs.says_that_all_has_moved, moving(Left(words=words(PlanCommand.CANCEL))), "its plan says"),
+    pytest.param(bugs.says_that_all_has_moved, moving(Left(commands=commands(PlanCommand.CANCEL))), "its plan says"),
     pytest.param(
         bugs.cancels_whatever_moves_by_then,
-        moving(Left(foreign=1, words=words(PlanCommand.CANCEL))),
+        moving(Left(foreign=1, commands=commands(PlanCommand.CANCEL))),
         "move was cancelled",
     ),
     pytest.param(bugs.moves_whatever_is_there_by_then, moving(Left(foreign=1)), "foreign move was replaced"),
@@ -319,7 +326,7 @@ def test_a_shell_that_sends_without_a_sure_lease_is_found():
     ("left", "says"),
     [
         (Left(foreign=1), "foreign move was replaced"),
-        (Left(foreign=1, words=words(PlanCommand.CANCEL)), "foreign move was"),
+        (Left(foreign=1, commands=commands(PlanCommand.CANCEL)), "foreign move was"),
         (Left(throttles=1), "set meanwhile was taken away"),
         (Left(deletions=1), "throttle was left"),
     ],

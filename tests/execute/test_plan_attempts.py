@@ -120,18 +120,18 @@ def test_a_cancel_of_before_is_not_repeated_to_a_rollback_that_was_asked_for_aft
 def test_a_rollback_that_was_asked_for_again_and_came_too_late_is_a_plan_of_its_own() -> None:
     view, _ = after_command(journal(plan(CANCELLING, heard="c1"), MOVED, at_ms=NOW_MS - MINUTE), R, "c2")
     ended = journal(plan(CANCELLED, heard="c1"), at_ms=NOW_MS, view=view)
-    (word,) = replay_undelivered(ended)
-    assert isinstance(word, PlanAccepted)
-    assert word.plan.proposal_id == BACK
+    (command,) = replay_undelivered(ended)
+    assert isinstance(command, PlanAccepted)
+    assert command.plan.proposal_id == BACK
 
 
-@pytest.mark.parametrize(("verb", "word"), [(C, PlanCommand.CANCEL), (P, PlanCommand.PAUSE)])
+@pytest.mark.parametrize(("verb", "command"), [(C, PlanCommand.CANCEL), (P, PlanCommand.PAUSE)])
 def test_what_stops_an_ended_plan_that_is_taken_back_is_about_the_plan_that_does_it(
-    verb: CommandVerb, word: PlanCommand
+    verb: CommandVerb, command: PlanCommand
 ) -> None:
     view = journal(plan(DONE), plan(OPEN, proposal_id=BACK), at_ms=NOW_MS)
     result = apply_commands([ask(verb, MOVE)], view, STANDING, LIMITS, NOW_MS)
-    assert result.words == (CommandReceived(word, BACK, "ann@desk", "c1"),)
+    assert result.commands == (CommandReceived(command, BACK, "ann@desk", "c1"),)
     assert done(result, view).plan == BACK
 
 
@@ -218,9 +218,11 @@ def test_words_about_an_ended_attempt_are_never_said_to_the_next() -> None:
 def test_words_are_about_the_newest_attempt_unless_one_is_named(verb: CommandVerb) -> None:
     view = journal(plan(ROLLED), plan(OPEN, proposal_id=SECOND), at_ms=NOW_MS)
     for about in (FIRST, SECOND):
-        (word,) = apply_commands([ask(verb, MOVE if about == FIRST else about)], view, STANDING, LIMITS, NOW_MS).words
-        assert isinstance(word, CommandReceived)
-        assert word.proposal_id == SECOND
+        (command,) = apply_commands(
+            [ask(verb, MOVE if about == FIRST else about)], view, STANDING, LIMITS, NOW_MS
+        ).commands
+        assert isinstance(command, CommandReceived)
+        assert command.proposal_id == SECOND
 
 
 def test_an_older_attempt_is_not_taken_back_beneath_a_newer_one() -> None:
@@ -265,26 +267,26 @@ def test_what_has_moved_is_taken_back_although_the_journal_has_dropped_its_batch
     view = journal(
         plan_entries.change_writes(ended._replace(moved=moved_by(ended, {tp("t-0"), tp("t-7")}))), at_ms=NOW_MS
     )
-    (word,) = apply_commands([ask(R, MOVE)], view, STANDING, LIMITS, NOW_MS).words
-    assert isinstance(word, PlanAccepted)
-    assert [str(target.id) for target in word.plan.targets] == ["t-0", "t-7"]
+    (command,) = apply_commands([ask(R, MOVE)], view, STANDING, LIMITS, NOW_MS).commands
+    assert isinstance(command, PlanAccepted)
+    assert [str(target.id) for target in command.plan.targets] == ["t-0", "t-7"]
 
 
 @pytest.mark.parametrize("moved", ["", "zz", "-1", "0x1", None])
 def test_a_plan_that_does_not_say_what_has_moved_is_taken_back_by_its_batches(moved: str | None) -> None:
     view = journal(plan(FAILED, moved=moved), MOVED, at_ms=NOW_MS)
-    (word,) = apply_commands([ask(R, MOVE)], view, STANDING, LIMITS, NOW_MS).words
-    assert isinstance(word, PlanAccepted)
-    assert [target.id for target in word.plan.targets] == [TARGET.id]
+    (command,) = apply_commands([ask(R, MOVE)], view, STANDING, LIMITS, NOW_MS).commands
+    assert isinstance(command, PlanAccepted)
+    assert [target.id for target in command.plan.targets] == [TARGET.id]
 
 
 @pytest.mark.parametrize("state", [CANCELLED, FAILED])
 def test_what_has_moved_of_a_plan_that_did_not_end_well_is_taken_back(state: PlanState) -> None:
     other = TARGET._replace(id=tp("t-1"))
     view = journal(plan(state, targets=(TARGET, other)), MOVED, at_ms=NOW_MS)
-    (word,) = apply_commands([ask(R, MOVE)], view, STANDING, LIMITS, NOW_MS).words
-    assert isinstance(word, PlanAccepted)
-    assert [target.id for target in word.plan.targets] == [TARGET.id]
+    (command,) = apply_commands([ask(R, MOVE)], view, STANDING, LIMITS, NOW_MS).commands
+    assert isinstance(command, PlanAccepted)
+    assert [target.id for target in command.plan.targets] == [TARGET.id]
 
 
 @pytest.mark.parametrize(
@@ -300,7 +302,7 @@ def test_a_way_back_that_did_not_get_there_is_tried_again(back: PlanState, name:
     view = journal(plan(DONE), plan(back, proposal_id=BACK), at_ms=NOW_MS)
     result = apply_commands([ask(R, MOVE)], view, STANDING, LIMITS, NOW_MS)
     assert done(result, view).sentence == says
-    assert [word.plan.proposal_id for word in result.words if isinstance(word, PlanAccepted)] == (
+    assert [command.plan.proposal_id for command in result.commands if isinstance(command, PlanAccepted)] == (
         [name] if name else []
     )
 
@@ -308,10 +310,10 @@ def test_a_way_back_that_did_not_get_there_is_tried_again(back: PlanState, name:
 def test_a_way_back_that_was_promised_is_accepted_after_a_crash_and_once() -> None:
     view = journal(plan(DONE), plan(CANCELLED, proposal_id=BACK), at_ms=NOW_MS)
     promised, _ = after_command(view, CommandVerb.ROLLBACK, "c1")
-    (word,) = replay_undelivered(promised)
-    assert isinstance(word, PlanAccepted)
-    assert word.plan.proposal_id == f"{BACK}.2"
-    begun = journal(plan_entries.change_writes(word.plan), at_ms=NOW_MS, view=promised)
+    (command,) = replay_undelivered(promised)
+    assert isinstance(command, PlanAccepted)
+    assert command.plan.proposal_id == f"{BACK}.2"
+    begun = journal(plan_entries.change_writes(command.plan), at_ms=NOW_MS, view=promised)
     assert replay_undelivered(begun) == ()
 
 

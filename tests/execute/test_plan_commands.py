@@ -87,14 +87,14 @@ def test_a_refusal_says_what_can_be_done_instead(
 ) -> None:
     answer = decided(verb, ended, open_=False)
     assert (answer.done, answer.sentence, answer.todo) == (False, f"{MOVE.id} {sentence}", todo)
-    assert (answer.writes, answer.words) == ((), ())
+    assert (answer.writes, answer.commands) == ((), ())
 
 
 def test_an_attempt_that_is_not_the_latest_is_not_taken_back_and_the_latest_is_named() -> None:
     second = plan(PlanState.FAILED, f"{MOVE.id}.2")
     third = plan(PlanState.DONE, f"{MOVE.id}.3")
     answer = decided(ROLLBACK, DONE, second, third, name=f"{MOVE.id}.2")
-    assert (answer.done, answer.words) == (False, ())
+    assert (answer.done, answer.commands) == (False, ())
     assert answer.sentence == f"{MOVE.id}.2 is not the latest attempt: {MOVE.id}.3 is done"
     assert answer.todo == f"Take the latest attempt back: rackwise reassign rollback {MOVE.id}.3"
     assert decided(ROLLBACK, DONE, second, third).plan == f"{MOVE.id}.3-back", "the proposal's name means the latest"
@@ -114,12 +114,12 @@ def test_what_takes_a_plan_back_keeps_its_limits_where_the_command_has_none(
 ) -> None:
     ended = DONE._replace(throttle_bytes_per_s=own[0], max_moves=own[1])
     answer = decided(ROLLBACK, ended, throttle_bytes_per_s=asked[0], max_moves=asked[1], reason="too slow")
-    ((word,), back) = answer.words, BACK
-    assert isinstance(word, PlanAccepted)
-    assert (word.plan.throttle_bytes_per_s, word.plan.max_moves) == limits
-    assert (word.plan.proposal_id, word.plan.targets) == (back, (ONE.back(), TWO.back()))
-    assert (word.plan.approved_by, word.plan.reason) == ("ann@desk", f"rollback of {MOVE.id} (too slow)")
-    assert word.plan.begin_by_ms == NOW_MS + LIMITS.approve.valid_ms
+    ((posted,), back) = answer.commands, BACK
+    assert isinstance(posted, PlanAccepted)
+    assert (posted.plan.throttle_bytes_per_s, posted.plan.max_moves) == limits
+    assert (posted.plan.proposal_id, posted.plan.targets) == (back, (ONE.back(), TWO.back()))
+    assert (posted.plan.approved_by, posted.plan.reason) == ("ann@desk", f"rollback of {MOVE.id} (too slow)")
+    assert posted.plan.begin_by_ms == NOW_MS + LIMITS.approve.valid_ms
     assert (answer.done, answer.plan) == (True, back)
 
 
@@ -135,11 +135,11 @@ D, B, C = PartitionEndReason.DONE, PartitionEndReason.BACK, PartitionEndReason.C
 @pytest.mark.parametrize(
     ("moved", "batches", "left"),
     [
-        pytest.param(moved_by(FAILED, {TWO.id}), closed(False, D, D), [TWO], id="by its own word"),
+        pytest.param(moved_by(FAILED, {TWO.id}), closed(False, D, D), [TWO], id="by its own record"),
         pytest.param(None, closed(False, D, B), [ONE], id="by its batches"),
         pytest.param(None, closed(False, D, C), [ONE], id="not what another tool changed"),
         pytest.param(None, (*closed(False, D, D), *closed(True, B, D)), [ONE], id="not what is back already"),
-        pytest.param("", closed(False, D, B), [ONE], id="by its batches where its word is empty"),
+        pytest.param("", closed(False, D, B), [ONE], id="by its batches where its record is empty"),
     ],
 )
 def test_of_a_plan_that_failed_what_has_moved_is_taken_back(
@@ -147,9 +147,9 @@ def test_of_a_plan_that_failed_what_has_moved_is_taken_back(
 ) -> None:
     view = journal(*(plan_entries.change_writes(one) for one in batches), at_ms=NOW_MS)
     answer = decided(ROLLBACK, FAILED._replace(moved=moved), view=view)
-    (word,) = answer.words
-    assert isinstance(word, PlanAccepted)
-    assert list(word.plan.targets) == [target.back() for target in left]
+    (posted,) = answer.commands
+    assert isinstance(posted, PlanAccepted)
+    assert list(posted.plan.targets) == [target.back() for target in left]
     assert answer.sentence == f"{MOVE.id} has failed; {BACK} moves 1 partition back"
 
 
@@ -164,7 +164,7 @@ def test_of_a_plan_that_failed_what_has_moved_is_taken_back(
 def test_a_plan_is_taken_back_once(back: PlanState, sentence: str) -> None:
     answer = decided(ROLLBACK, DONE, plan(back, BACK))
     assert (answer.done, answer.sentence) == (True, sentence)
-    assert bool(answer.words) is (back is PlanState.FAILED)
+    assert bool(answer.commands) is (back is PlanState.FAILED)
     assert answer.plan == (f"{BACK}.2" if back is PlanState.FAILED else BACK)
 
 

@@ -147,7 +147,7 @@ def test_what_there_is_no_room_for_is_not_taken_back(monkeypatch: pytest.MonkeyP
     answer = done(result, view)
     assert not answer.done
     assert f"{MOVE.id}-back cannot move the partitions of {MOVE.id} back: " in answer.sentence
-    assert result.words == ()
+    assert result.commands == ()
 
 
 # --- the schema -----------------------------------------------------------------------------------------------------

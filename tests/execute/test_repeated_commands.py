@@ -36,10 +36,10 @@ def heard(view: JournalState, *wishes: InboxEntry, now_ms: int = NOW_MS) -> Jour
     """The journal once these are answered, and the executor has written the commands down."""
     result = apply_commands(wishes, view, STANDING, LIMITS, now_ms, people=PEOPLE)
     view = grown(view, *result.writes, now_ms=now_ms)
-    for word in result.words:
-        assert isinstance(word, CommandReceived)
-        (before,) = (one for one in plan_entries.plans(view) if one.proposal_id == word.proposal_id)
-        view = grown(view, *plan_entries.change_writes(transition(before, word).plan), now_ms=now_ms)
+    for command in result.commands:
+        assert isinstance(command, CommandReceived)
+        (before,) = (one for one in plan_entries.plans(view) if one.proposal_id == command.proposal_id)
+        view = grown(view, *plan_entries.change_writes(transition(before, command).plan), now_ms=now_ms)
     return view
 
 
@@ -103,11 +103,11 @@ def test_what_a_plan_does_not_show_yet_is_kept_however_many_commands_come_in_bet
     view = journal(plan(), at_ms=NOW_MS)
     asked = apply_commands([about_plan(verb, "c-first")], view, STANDING, LIMITS, NOW_MS)
     view = flood(grown(view, *asked.writes, now_ms=NOW_MS))
-    assert replay_undelivered(view) == asked.words
-    (word,) = asked.words
-    assert isinstance(word, CommandReceived)
+    assert replay_undelivered(view) == asked.commands
+    (command,) = asked.commands
+    assert isinstance(command, CommandReceived)
     (before,) = plan_entries.plans(view)
-    view = flood(flood(grown(view, *plan_entries.change_writes(transition(before, word).plan), now_ms=NOW_MS)))
+    view = flood(flood(grown(view, *plan_entries.change_writes(transition(before, command).plan), now_ms=NOW_MS)))
     assert replay_undelivered(view) == ()
     assert len(history(view)) <= KEPT + 1
 
@@ -116,9 +116,9 @@ def test_a_way_back_that_was_promised_is_kept_however_many_commands_come_in_betw
     view = journal(plan(PlanState.DONE), at_ms=NOW_MS)
     asked = apply_commands([ask(CommandVerb.ROLLBACK, MOVE, id_="c-back")], view, STANDING, LIMITS, NOW_MS)
     view = flood(grown(view, *asked.writes, now_ms=NOW_MS))
-    (word,) = replay_undelivered(view)
-    assert isinstance(word, PlanAccepted)
-    view = flood(grown(view, *plan_entries.change_writes(word.plan), now_ms=NOW_MS))
+    (command,) = replay_undelivered(view)
+    assert isinstance(command, PlanAccepted)
+    view = flood(grown(view, *plan_entries.change_writes(command.plan), now_ms=NOW_MS))
     assert replay_undelivered(view) == ()
 
 
@@ -204,7 +204,7 @@ def test_before_anything_is_proposed_what_stops_something_is_answered_wherever_i
     assert sum(write.key == "command-position" for write in result.writes) == 3, "what waits is read again"
     assert (result.unanswered, result.holds_plans) == (True, True), "the rollback that waits is about an open plan"
     assert not unplanned(queue[:-1], view)[1].holds_plans, "a cancel of what has not begun is about none"
-    assert [word.word.value for word in result.words if isinstance(word, CommandReceived)] == ["cancel"]
+    assert [command.command.value for command in result.commands if isinstance(command, CommandReceived)] == ["cancel"]
     after = grown(view, *result.writes, now_ms=NOW_MS)
     assert pause_in(after) is not None
     later = apply_commands(queue, after, STANDING, LIMITS, NOW_MS)
@@ -251,10 +251,10 @@ def test_a_rollback_has_the_bounds_of_an_approval(options: dict[str, int], says:
     view = journal(plan(state, moved=None), at_ms=NOW_MS)
     result = apply_commands([ask(CommandVerb.ROLLBACK, MOVE.id, **options)], view, STANDING, LIMITS, NOW_MS)
     found = done(result, view)
-    assert (found.done, result.words) == (False, ())
+    assert (found.done, result.commands) == (False, ())
     assert says in found.sentence or state is PlanState.FAILED
     fine = apply_commands(
         [ask(CommandVerb.ROLLBACK, MOVE.id, throttle_bytes_per_s=5_000_000)], view, STANDING, LIMITS, NOW_MS
     )
-    accepted = [word.plan for word in fine.words if isinstance(word, PlanAccepted)]
+    accepted = [command.plan for command in fine.commands if isinstance(command, PlanAccepted)]
     assert [one.throttle_bytes_per_s for one in accepted] == ([5_000_000] if state is PlanState.DONE else [])

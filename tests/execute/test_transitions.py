@@ -29,22 +29,22 @@ PAUSED = ReassignmentPlan("p", (MOVE,), PlanState.ELECTING, paused=True, electio
 
 
 @pytest.mark.parametrize(
-    ("word", "state", "batches"),
+    ("command", "state", "batches"),
     [
         pytest.param(PlanCommand.CANCEL, PlanState.CANCELLING, 0, id="cancel"),
         pytest.param(PlanCommand.ROLLBACK, PlanState.ROLLING_BACK, 3, id="rollback"),
     ],
 )
 def test_a_plan_that_is_ended_is_not_paused_any_more_and_elects_anew(
-    word: PlanCommand, state: PlanState, batches: int
+    command: PlanCommand, state: PlanState, batches: int
 ) -> None:
-    turn = transition(PAUSED, CommandReceived(word, "p", "ann", "c2"), batches)
-    assert turn.plan == PAUSED._replace(
-        state=state, paused=False, elections=0, sentence=f"{word.value} requested by ann", heard="c2", turned=batches
+    result = transition(PAUSED, CommandReceived(command, "p", "ann", "c2"), batches)
+    assert result.plan == PAUSED._replace(
+        state=state, paused=False, elections=0, sentence=f"{command.value} requested by ann", heard="c2", turned=batches
     )
-    nameless = transition(PAUSED, CommandReceived(word, "p", "", "c2"), batches)
-    assert nameless.plan.sentence == f"{word.value} requested"
-    assert transition(PAUSED, CommandReceived(word, "p", "ann", "c1"), batches).plan == PAUSED, (
+    nameless = transition(PAUSED, CommandReceived(command, "p", "", "c2"), batches)
+    assert nameless.plan.sentence == f"{command.value} requested"
+    assert transition(PAUSED, CommandReceived(command, "p", "ann", "c1"), batches).plan == PAUSED, (
         "it had this command already"
     )
 
@@ -125,7 +125,7 @@ def test_what_is_not_accepted_and_what_changes_nothing_is_not_in_the_way_of_the_
     live = Live()
     live.state = live.state._replace(
         incoming=(ReassignmentPlan("p", (MOVE,)), ReassignmentPlan("q", (OTHER,))),
-        words=(
+        commands=(
             CommandReceived(PlanCommand.RESUME, "gone"),
             CommandReceived(PlanCommand.RESUME, "p"),
             CommandReceived(PlanCommand.PAUSE, "q"),

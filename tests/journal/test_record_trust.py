@@ -12,10 +12,10 @@ from agent.journal.record_trust import (
     RejectedRecord,
     RejectionReason,
     VerifiedRecord,
-    checked_witness,
+    checked_watermark,
     distinct_ids,
     rejection_sentence,
-    signed_witness,
+    signed_watermark,
 )
 
 NEW, OLD = JournalKey(b"a key that is in force"), JournalKey(b"a key from before that")
@@ -116,14 +116,16 @@ def test_no_two_records_have_the_same_code(records: list[tuple[bytes, bytes | No
 
 
 def test_what_is_remembered_outside_of_the_journal_is_checked_by_the_same_key() -> None:
-    data = signed_witness(TRUST, "7 120")
-    assert checked_witness(TRUST, data) == ("7 120", None)
-    assert checked_witness(TRUST, data.replace("7 120", "0 0"))[1] is RejectionReason.FORGED
-    assert checked_witness(TRUST, "0 0")[1] is RejectionReason.UNSIGNED
-    assert checked_witness(JournalTrust((OLD,), "c-1"), data)[1] is RejectionReason.OTHER_KEY
-    assert checked_witness(TRUST._replace(unsigned_below=1), "7 120") == ("7 120", None), "from before there was a key"
-    assert checked_witness(JournalTrust(), "7 120") == ("7 120", None)
-    assert signed_witness(JournalTrust(), "7 120") == "7 120"
+    data = signed_watermark(TRUST, "7 120")
+    assert checked_watermark(TRUST, data) == ("7 120", None)
+    assert checked_watermark(TRUST, data.replace("7 120", "0 0"))[1] is RejectionReason.FORGED
+    assert checked_watermark(TRUST, "0 0")[1] is RejectionReason.UNSIGNED
+    assert checked_watermark(JournalTrust((OLD,), "c-1"), data)[1] is RejectionReason.OTHER_KEY
+    assert checked_watermark(TRUST._replace(unsigned_below=1), "7 120") == ("7 120", None), (
+        "from before there was a key"
+    )
+    assert checked_watermark(JournalTrust(), "7 120") == ("7 120", None)
+    assert signed_watermark(JournalTrust(), "7 120") == "7 120"
 
 
 def test_the_keys_that_records_of_others_claim_are_named_once_and_sorted() -> None:

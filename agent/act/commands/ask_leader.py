@@ -22,7 +22,7 @@ from agent.journal.leader import LEADER, LeaderEntry, leader_in
 from agent.values.number_format import lasted
 
 SEND_MS = 10_000
-"""So long writing a command may take."""
+"""Deadline of writing one command."""
 POLL_S = 0.5
 OLD_MS = 900_000
 """A leader confirms its lead every five minutes; one without a confirmation for three times as long may be gone."""
@@ -31,7 +31,7 @@ OLD_MS = 900_000
 def new_command(
     verb: CommandVerb, who: str, proposal_id: str | None = None, *, plan_hash: str | None = None, reason: str = ""
 ) -> OperatorCommand:
-    """A command of that person, now."""
+    """A new command of that person, with a fresh id and the time of now."""
     name = f"{verb.value}-{os.urandom(8).hex()}"
     return OperatorCommand(name, verb, who, time.time_ns() // 1_000_000, proposal_id, plan_hash, reason)
 

@@ -48,12 +48,12 @@ Config = Mapping[str, str | int]
 
 
 class TopicEndOffset(NamedTuple):
-    """How far a topic went at some moment."""
+    """End offset of a topic of one partition at some moment."""
 
     topic_id: str
     """Empty where brokers report none."""
     offset: int
-    """Of its next record."""
+    """Offset of the next record that is produced."""
 
 
 def send_command(
@@ -208,7 +208,7 @@ class TopicInbox:
 
 
 def end_of(config: Config, topic: str) -> TopicEndOffset:
-    """How far the topic goes now. Raises KafkaException."""
+    """End offset of the topic now. Raises KafkaException."""
     admin = AdminClient(client_settings(config))
     topic_id = _topic_id(admin, topic, _ASK_S)
     partition = TopicPartition(topic, _PARTITION)

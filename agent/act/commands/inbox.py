@@ -38,26 +38,26 @@ class InboxCommand(NamedTuple):
     after: JournalWrite
     """To be written together with the answer: from where the next leader goes on."""
     came: CommandOrigin = CommandOrigin()
-    """How it came."""
+    """How and when the command reached this agent."""
 
 
 class CommandInbox(Protocol):
-    """Where commands come from."""
+    """Source of operators' commands: a topic or a directory."""
 
     def read(self, view: JournalState) -> tuple[InboxCommand, ...]:
-        """What is not answered yet, oldest first, at most `MOST_AT_ONCE`; never raises because of a broker or disk."""
+        """Commands without an answer, oldest first, at most `MOST_AT_ONCE`; faults of broker or disk raise nothing."""
 
     def problem(self) -> str | None:
-        """What was passed over, or why nothing could be read, the last time."""
+        """What the last `read` passed over, or why it could read nothing; None without either."""
 
     def unread(self) -> str | None:
-        """Why nothing could be read the last time; None also where something was passed over that is no command."""
+        """Why the last `read` could read nothing; None also where it passed something over."""
 
     def caught_up(self) -> bool:
         """Whether all that was there when this agent began to lead has been handed out."""
 
     def close(self) -> None:
-        """Read no more."""
+        """Close the source."""
 
 
 def command_bytes(command: Mapping[str, Any]) -> tuple[str, bytes]:

@@ -1,7 +1,7 @@
 """File journal: an append-only file with a lock, for agents that keep no state in Kafka.
 
 One line per transaction: a checksum, then its entries as JSON. Invariants: an append that returned is on disk; a torn
-last line was never acknowledged and is cut; a damaged earlier line is an error; the witness file detects truncation.
+last line was never acknowledged and is cut; a damaged earlier line is an error; the watermark file detects truncation.
 The lock is a separate file because compaction replaces the journal. All files belong to the agent's user.
 """
 
@@ -40,7 +40,7 @@ from agent.values.clock import Clock, system_clock
 from agent.values.typed_json import ForeignJsonError, read_json
 
 # ``<file>.reached`` is written after each transaction without fsync: after a crash it may be behind the journal, never
-# ahead. Invariant: no epoch repeats as long as the file or its witness exists.
+# ahead. Invariant: no epoch repeats as long as the file or its watermark exists.
 
 _TEXT = re.compile(rb"((\d{20}) (\d{20}) (\d{20})) ([0-9a-f]{8})\n")
 
@@ -48,16 +48,16 @@ NOWHERE: JournalPosition = (0, -1)
 
 
 class FileWatermark(NamedTuple):
-    """What is known beside the journal."""
+    """Epoch and position that a journal file has surely reached, kept in a file beside it."""
 
     given: int = 0
     """The newest epoch that was given out, whether anything was written under it or not."""
     place: JournalPosition = NOWHERE
-    """Of the last entry that is surely written."""
+    """Position of the last entry that is surely written."""
 
 
 class WatermarkFile:
-    """The witness of one journal file, held open by its writer. Every fault is an OSError."""
+    """The watermark of one journal file, held open by its writer. Every fault is an OSError."""
 
     def __init__(self, file: int) -> None:
         self._file = file
@@ -65,7 +65,7 @@ class WatermarkFile:
     @classmethod
     def of(cls, journal: Path) -> WatermarkFile:
         """Opened, or made."""
-        return cls(open_own(witness_path(journal), os.O_RDWR | os.O_CREAT))
+        return cls(open_own(watermark_path(journal), os.O_RDWR | os.O_CREAT))
 
     def read(self) -> FileWatermark:
         """Its content; nothing reached while it is empty. Raises OSError: unreadable or damaged."""
@@ -75,7 +75,7 @@ class WatermarkFile:
         match = _TEXT.fullmatch(data)
         if match is None or match[5] != _sum(match[1]):
             raise OSError(
-                errno.EINVAL, "its witness (.reached) is damaged; remove it if the journal is known to be whole"
+                errno.EINVAL, "its watermark (.reached) is damaged; remove it if the journal is known to be whole"
             )
         return FileWatermark(int(match[2]), (int(match[3]), int(match[4]) - 1))
 
@@ -92,8 +92,8 @@ class WatermarkFile:
         os.close(self._file)
 
 
-def witness_path(journal: Path) -> Path:
-    """Path of the witness of a journal file."""
+def watermark_path(journal: Path) -> Path:
+    """Path of the watermark of a journal file."""
     return journal.with_name(f"{journal.name}.reached")
 
 
@@ -113,11 +113,11 @@ _TORN = re.compile(rb"[0-9a-f]{0,8}|[0-9a-f]{8} (\[.*)?|\0+", re.DOTALL)
 
 
 class JournalContents(NamedTuple):
-    """What a file holds."""
+    """Content of a journal file."""
 
     view: JournalState
     newest: JournalPosition
-    """Of the last entry, a deletion included."""
+    """Position of the last entry, a deletion included."""
     whole_bytes: int
     """Up to where it is whole; what follows was torn by a crash."""
 
@@ -126,10 +126,10 @@ class FileJournal:
     """A `JournalPort`; make it with `open`."""
 
     def __init__(
-        self, path: Path, lock: FileLock, witness: WatermarkFile, clock: Clock, found: JournalContents
+        self, path: Path, lock: FileLock, watermark: WatermarkFile, clock: Clock, found: JournalContents
     ) -> None:
         self._path = path
-        self._witness = witness
+        self._watermark = watermark
         self._held = lock
         self._clock = clock
         self._lock = threading.RLock()
@@ -154,25 +154,25 @@ class FileJournal:
         except OSError as error:
             raise refused(path, error) from error
         try:
-            witness = WatermarkFile.of(path)
+            watermark = WatermarkFile.of(path)
         except OSError as error:
             lock.release()
             raise refused(path, error) from error
         try:
-            found, reached = read_file(path, own=True), witness.read()
+            found, reached = read_file(path, own=True), watermark.read()
             _check_whole(path, found.newest, reached.place)
             check_cluster(found.view, leader.cluster, str(path))
-            journal = cls(path, lock, witness, clock, found)
+            journal = cls(path, lock, watermark, clock, found)
             journal._compact()
             journal._epoch = max(found.newest[0], newest_epoch(found.view), reached.given) + 1
-            witness.write(FileWatermark(journal._epoch, reached.place), durably=True)
+            watermark.write(FileWatermark(journal._epoch, reached.place), durably=True)
             journal.append(leader_write(leader._replace(since_ms=clock().wall_ms)))
         except OSError as error:
-            witness.close()
+            watermark.close()
             lock.release()
             raise refused(path, error) from error
         except BaseException:
-            witness.close()
+            watermark.close()
             lock.release()
             raise
         return journal
@@ -184,7 +184,7 @@ class FileJournal:
 
     @property
     def reached(self) -> JournalWatermark:
-        """How far the journal has surely come."""
+        """Epoch and end that the journal has surely reached."""
         return JournalWatermark(self._epoch)
 
     @property
@@ -222,7 +222,7 @@ class FileJournal:
             self._drop_file()
             if not self._closed:
                 self._closed = True
-                self._witness.close()
+                self._watermark.close()
             self._held.release()
 
     def _write(self, changes: Sequence[EncodedWrite]) -> None:
@@ -246,8 +246,8 @@ class FileJournal:
         self._size += len(line)
         self._view = applied(self._view, changes)
         self._newest = changes[-1].entry.epoch, changes[-1].entry.seq
-        with suppress(OSError):  # the entries are on the disk; a witness that lags behind does no harm
-            self._witness.write(FileWatermark(self._epoch, self._newest), durably=False)
+        with suppress(OSError):  # the entries are on the disk; a watermark that lags behind does no harm
+            self._watermark.write(FileWatermark(self._epoch, self._newest), durably=False)
 
     def _compact(self) -> None:
         """Replace the file by its newest entries, so that a crash leaves the old one or the new one."""
@@ -394,7 +394,7 @@ def _damaged(path: Path, number: int, why: str) -> BadInput:
 
 
 def _check_whole(path: Path, newest: JournalPosition, before: JournalPosition) -> None:
-    """Raises BadInput for a file that ends before the position of its witness."""
+    """Raises BadInput for a file that ends before the position of its watermark."""
     if newest >= before:
         return
     ends = f"it ends with entry {_name(newest)}, and {_name(before)} was written before"
@@ -403,7 +403,7 @@ def _check_whole(path: Path, newest: JournalPosition, before: JournalPosition) -
         why="it was cut, deleted, or replaced by an older copy",
         todo=(
             "Restore the newest copy; or make sure that no reassignment runs and no throttle is left, then remove it"
-            f" and {witness_path(path).name}."
+            f" and {watermark_path(path).name}."
         ),
     )
 

@@ -41,7 +41,7 @@ class TopicRead(NamedTuple):
     unreadable: tuple[str, ...] = ()
     """Sentences about records that are no entries for this rackwise; a writer must not go on over them."""
     newer: tuple[str, ...] = ()
-    """Those of them that a newer rackwise wrote."""
+    """Sentences of `unreadable` about records of a newer rackwise."""
     doubted: tuple[RejectedRecord, ...] = ()
     """Records that do not count, the first of them."""
     doubted_count: int = 0
@@ -75,7 +75,7 @@ class JournalCompactor:
         self._bytes = 0
 
     def take(self, message: Message) -> None:
-        """One message, or the end of the partition. Raises KafkaException, BadInput."""
+        """Take one message, or the end of the partition. Raises KafkaException, BadInput."""
         offset, error = message.offset(), message.error()
         if error is not None:
             if error.code() == _EOF:
@@ -92,7 +92,7 @@ class JournalCompactor:
         )
 
     def result(self) -> TopicRead:
-        """What was read so far."""
+        """The journal's state by the records that were read so far."""
         found = [one for one, _ in self._standing.values()]
         unreadable = [str(one) for one in found if isinstance(one, UnreadableEntryError)]
         newer = [str(one) for one in found if isinstance(one, NewerEntryError)]

@@ -138,7 +138,7 @@ class JournalTopic:
         return reading.result()
 
     def close(self) -> None:
-        """Forget the admin client."""
+        """Drop the admin client; the next call makes a new one."""
         self._admin = None
 
     def _bounds(self, until: float) -> TopicOffsets:
@@ -221,7 +221,7 @@ class KafkaJournalPlan:
     config: Mapping[str, str | int] = field(repr=False)
     """confluent-kafka's configuration of the executor; it may hold secrets."""
     leader: LeaderEntry
-    """Who writes, and for which cluster."""
+    """The agent that writes, and the cluster of the journal."""
     prefix: str = "rackwise"
     topic: str = "rackwise.journal"
     deadline_ms: int = 10_000
@@ -243,20 +243,20 @@ class KafkaJournalPlan:
 
 
 class JournalWatermark(NamedTuple):
-    """How far the journal is known to have come, by what is kept outside of it."""
+    """Epoch and end offset that the journal has surely reached, kept outside of the journal."""
 
     epoch: int = 0
     end: int = 0
     """An offset that its high watermark has reached."""
 
 
-def check(plan: KafkaJournalPlan, bounds: TopicOffsets, read: TopicRead, witness: JournalWatermark) -> None:
+def check(plan: KafkaJournalPlan, bounds: TopicOffsets, read: TopicRead, watermark: JournalWatermark) -> None:
     """Raises BadInput, WrongCluster for a journal that must not be gone on with."""
     if bounds.first > 0:
         raise journal_lost_error(plan.topic, f"its offsets below {bounds.first} are gone")
-    if bounds.end < witness.end:
+    if bounds.end < watermark.end:
         raise journal_lost_error(
-            plan.topic, f"it ends at offset {bounds.end}, and offset {witness.end} was reached before"
+            plan.topic, f"it ends at offset {bounds.end}, and offset {watermark.end} was reached before"
         )
     _check_signed(plan, bounds, read)
     if read.newer:
@@ -272,9 +272,9 @@ def check(plan: KafkaJournalPlan, bounds: TopicOffsets, read: TopicRead, witness
             todo="Check the ACLs of the topic, and delete these keys: only rackwise may write it.",
         )
     check_cluster(read.view, plan.leader.cluster, plan.topic)
-    if read.newest_epoch < witness.epoch:
+    if read.newest_epoch < watermark.epoch:
         raise journal_lost_error(
-            plan.topic, f"it ends with epoch {read.newest_epoch}, but epoch {witness.epoch} has begun before"
+            plan.topic, f"it ends with epoch {read.newest_epoch}, but epoch {watermark.epoch} has begun before"
         )
 
 

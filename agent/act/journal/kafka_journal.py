@@ -81,18 +81,18 @@ class KafkaJournal:
 
     @classmethod
     def open(
-        cls, plan: KafkaJournalPlan, *, clock: Clock = system_clock, witness: JournalWatermark = _NOTHING_REACHED
+        cls, plan: KafkaJournalPlan, *, clock: Clock = system_clock, watermark: JournalWatermark = _NOTHING_REACHED
     ) -> Self:
         """Look, fence the former writer, read everything, and write the new epoch as the first transaction.
 
-        ``witness`` is how far this journal is known to have come. Raises BadInput and ConfigError, before
+        ``watermark`` is how far this journal is known to have come. Raises BadInput and ConfigError, before
         a writer is fenced, when the journal cannot be believed or is a newer rackwise's; FencedOut when another agent
         opens it at the same time; JournalUnavailable.
         """
-        check_watermark(plan, witness)
+        check_watermark(plan, watermark)
         journal = cls(plan, Producer(client_settings(plan.config, writer_settings(plan))), clock)
         try:
-            journal._begin(witness)
+            journal._begin(watermark)
         except BaseException:
             journal.close()
             raise
@@ -110,7 +110,7 @@ class KafkaJournal:
 
     @property
     def reached(self) -> JournalWatermark:
-        """How far the journal has surely come."""
+        """Epoch and end offset that the journal has surely reached."""
         return JournalWatermark(self._epoch, self._end)
 
     @property
@@ -149,16 +149,16 @@ class KafkaJournal:
             finally:
                 self._lock.release()
 
-    def _begin(self, witness: JournalWatermark) -> None:
+    def _begin(self, watermark: JournalWatermark) -> None:
         plan = self._plan
         # The first writer ever waits until brokers have made the topic of their transactions.
         fenced_until = _patient_until(plan)
         self._calls(lambda: self._retrying(self._producer.init_transactions, fenced_until))
         bounds = self._reader.bounds(_patient_until(plan))
         read = self._reader.read(bounds.end, _patient_until(plan))
-        check(plan, bounds, read, witness)
+        check(plan, bounds, read, watermark)
         self._topic_id, self._view, self._end = bounds.topic_id, read.view, read.end
-        self._epoch = max(read.newest_epoch, witness.epoch) + 1
+        self._epoch = max(read.newest_epoch, watermark.epoch) + 1
         now_ms = self._clock().wall_ms
         leader = plan.leader._replace(since_ms=now_ms)
         first = numbered((leader_write(leader),), at_ms=now_ms, epoch=self._epoch, first_seq=0)
@@ -384,7 +384,7 @@ class KafkaJournal:
             raise self._ended from failed
 
 
-def check_watermark(plan: KafkaJournalPlan, witness: JournalWatermark) -> None:
+def check_watermark(plan: KafkaJournalPlan, watermark: JournalWatermark) -> None:
     """Look whether this journal may be gone on with; nothing is written, and no writer is fenced.
 
     Raises as `KafkaJournal.open` does.
@@ -395,7 +395,7 @@ def check_watermark(plan: KafkaJournalPlan, witness: JournalWatermark) -> None:
         bounds = reader.bounds(until)
         reader.check_kept(until)
         # Who is to be fenced may have left a transaction open: only what is decided can be read before.
-        check(plan, bounds, reader.read(bounds.decided, _patient_until(plan)), witness)
+        check(plan, bounds, reader.read(bounds.decided, _patient_until(plan)), watermark)
     finally:
         reader.close()
 

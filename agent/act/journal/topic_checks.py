@@ -40,7 +40,7 @@ class ExistingTopic(NamedTuple):
     name: str
     partitions: int
     replicas: int
-    """Of partition 0."""
+    """Replicas of partition 0."""
     configs: Mapping[str, str]
     """Empty where they may not be seen."""
 

@@ -256,9 +256,9 @@ class JournalLeadership:
 
     def _open_topic(self, lease: KafkaLease, term: int) -> None:
         plan = self._plan
-        witness = committed_watermark(self._lease_plan(), self._patience_ms)
+        watermark = committed_watermark(self._lease_plan(), self._patience_ms)
         commands_end = self._commands_end()
-        journal = KafkaJournal.open(self._journal_plan(), witness=witness)
+        journal = KafkaJournal.open(self._journal_plan(), watermark=watermark)
         try:
             lease.set_reached(journal.reached)
             if commands_end is not None:

@@ -44,13 +44,13 @@ class LeadershipPlan:
     cluster: str = ""
     """Id of the cluster, where it is known before anything is read."""
     signer: CommandSigner | None = field(default=None, repr=False)
-    """By whom commands are signed where they are sent."""
+    """Signer of the commands that this process sends; None: unsigned."""
     witness: CommandWitness | None = field(default=None, repr=False)
     """The agent that vouches for people who sign in at its page, where commands are sent from there."""
 
     @property
     def spool_directory(self) -> Path:
-        """Where commands are laid down when the journal is a file."""
+        """Directory of commands when the journal is a file."""
         file = self.file or Path("rackwise.journal")
         return self.spool or file.with_name(f"{file.name}.commands")
 

@@ -31,34 +31,34 @@ class LeadershipPort(Protocol):
     """Source of whether this agent leads (`agent.act.lead.leadership.JournalLeadership`)."""
 
     def start(self) -> None:
-        """Take part."""
+        """Join the election."""
 
     def observed(self, observation: Observation) -> None:
-        """A look was taken."""
+        """Take the observation of a finished look."""
 
     def journal(self) -> JournalPort | None:
-        """The journal of this leadership. Raises what ends the agent."""
+        """The open journal while this agent leads, else None. Raises what ends the agent."""
 
     def inbox(self) -> CommandInbox | None:
-        """Operators' commands."""
+        """Source of operators' commands; None while this agent does not lead."""
 
     def may_act(self) -> bool:
-        """Whether it leads, beyond doubt, now."""
+        """Whether this agent surely leads now."""
 
     def leads_for_s(self) -> float:
-        """For how many seconds it surely leads."""
+        """Seconds for which this agent surely leads; 0 while it does not."""
 
     def problem(self) -> str | None:
-        """Why it cannot lead."""
+        """Why this agent cannot lead; None when it can."""
 
     def notices(self) -> tuple[str, ...]:
-        """What is not as it should be, and keeps no agent from leading."""
+        """Sentences about faults that keep no agent from leading."""
 
     def ignored(self) -> int | None:
         """Records of the journal's topic that are ignored; None where that is not known."""
 
     def close(self) -> None:
-        """Leave."""
+        """Leave the election."""
 
 
 class CommandBacklog:
@@ -98,7 +98,7 @@ class CommandBacklog:
 
 @dataclass(slots=True)
 class LeadershipTerm:
-    """What acts under one leadership."""
+    """Journal, admin client, trigger and executor of one epoch of leadership."""
 
     journal: JournalPort
     admin: WireAdminClient
@@ -117,13 +117,13 @@ class LeadershipTerm:
         except Exception as error:
             raise defect(error) from error
 
-    def pass_on(self, words: Sequence[ExecutorInput]) -> None:
-        """Pass on operators' requests to the executor."""
-        for word in words:
-            if isinstance(word, PlanAccepted):
-                self.executor.accept(word.plan)
+    def pass_on(self, commands: Sequence[ExecutorInput]) -> None:
+        """Pass operators' commands on to the executor."""
+        for command in commands:
+            if isinstance(command, PlanAccepted):
+                self.executor.accept(command.plan)
             else:
-                self.executor.hear(word)
+                self.executor.send(command)
 
     def close(self) -> None:
         """Begin nothing more."""
@@ -132,7 +132,7 @@ class LeadershipTerm:
 
 
 def defect(error: Exception) -> FatalFailure:
-    """What ends the agent where something unexpected was raised."""
+    """The FatalFailure for an unexpected error, which ends the agent."""
     return FatalFailure(
         "Mode execute ended",
         why=unexpected(error),
@@ -155,7 +155,7 @@ class NoticeLog:
         self._problem = problem
 
     def notice(self, leadership: LeadershipPort) -> None:
-        """What is not as it should be, and keeps no agent from leading."""
+        """Log the leadership's notices that are new."""
         notices = leadership.notices()
         for one in notices:
             if one not in self._noticed:
@@ -164,7 +164,7 @@ class NoticeLog:
 
 
 def now_of(leadership: LeadershipPort, term: LeadershipTerm | None) -> ExecuteState:
-    """What the agent is doing, and what fails."""
+    """State of mode execute now: leadership, open plans, faults and notices."""
     if term is None or not leadership.may_act():
         problem = leadership.problem()
         return ExecuteState(leads=False, troubles={} if problem is None else {ExecuteFault.LEAD: problem})

@@ -22,7 +22,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from agent.act.journal.journal_topic import JournalWatermark
 from agent.errors import LEASE, BadInput, thread, unexpected
 from agent.journal.entries import JournalTrust
-from agent.journal.record_trust import checked_witness, signed_witness
+from agent.journal.record_trust import checked_watermark, signed_watermark
 from agent.record.librdkafka import NOT_ALLOWED, client_settings, error_text
 from agent.values.kafka import (
     ALLOW_CREATE_TOPICS,
@@ -36,7 +36,7 @@ from agent.values.kafka import (
 )
 
 _PARTITION = 0
-_WITNESS = re.compile(r"(?P<epoch>0|[1-9][0-9]{0,17})(?: (?P<end>0|[1-9][0-9]{0,17}))?")
+_WATERMARK = re.compile(r"(?P<epoch>0|[1-9][0-9]{0,17})(?: (?P<end>0|[1-9][0-9]{0,17}))?")
 """Up to version 0.1 an epoch alone."""
 HEARTBEAT_MS = 1_000
 _POLL_S = 0.25
@@ -56,7 +56,7 @@ class LeaseState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeasePlan:
-    """Of what, and for how long."""
+    """Lock topic, group and session timeout of the lease."""
 
     config: Mapping[str, str | int] = field(repr=False)
     """confluent-kafka's configuration; it may hold secrets."""
@@ -64,7 +64,7 @@ class LeasePlan:
     """The lock topic: one partition, no records."""
     prefix: str = "rackwise"
     session_ms: int = 10_000
-    """After this long without a word the others choose a new leader."""
+    """Session timeout: without a heartbeat for so long, the group elects another leader."""
     trust: JournalTrust = field(default_factory=JournalTrust, repr=False)
     """By which the group's memory of the journal is signed and checked."""
 
@@ -184,8 +184,8 @@ class KafkaLease:
     def _remember(self, consumer: Consumer) -> None:
         """Commit how far the journal has come, as metadata: the lock topic itself has no records."""
         reached = self._committed = self._reached
-        witness = signed_witness(self._plan.trust, f"{reached.epoch} {reached.end}")
-        consumer.commit(offsets=[TopicPartition(self._plan.topic, _PARTITION, 0, witness)], asynchronous=True)
+        watermark = signed_watermark(self._plan.trust, f"{reached.epoch} {reached.end}")
+        consumer.commit(offsets=[TopicPartition(self._plan.topic, _PARTITION, 0, watermark)], asynchronous=True)
 
     def _leave(self, consumer: Consumer) -> None:
         """Give up what is held, and have the group know that this member is gone.
@@ -282,7 +282,7 @@ def watermark_of(plan: LeasePlan, metadata: str) -> JournalWatermark:
     """Content of committed metadata. Raises BadInput, see `committed_watermark`."""
     if not metadata:
         return JournalWatermark()
-    text, doubt = checked_witness(plan.trust, metadata)
+    text, doubt = checked_watermark(plan.trust, metadata)
     unsigned = "|" not in metadata
     if doubt is not None and not (unsigned and plan.trust.unsigned_below):
         raise BadInput(
@@ -293,5 +293,5 @@ def watermark_of(plan: LeasePlan, metadata: str) -> JournalWatermark:
                 f" run kafka-consumer-groups --delete --group {plan.group}, and start them again."
             ),
         )
-    match = _WITNESS.fullmatch(text)
+    match = _WATERMARK.fullmatch(text)
     return JournalWatermark() if match is None else JournalWatermark(int(match["epoch"]), int(match["end"] or 0))

@@ -47,7 +47,7 @@ class _Rest(NamedTuple):
 
 
 def no_traffic() -> Mapping[int, float]:
-    """Nothing is known of any broker's traffic."""
+    """An empty mapping: the traffic of every broker is unknown."""
     return {}
 
 

@@ -181,13 +181,13 @@ class ExecutorListener(Protocol):
     """Called with what happens; none of these may take long or raise."""
 
     def cluster_read(self, cluster: ClusterView) -> None:
-        """The cluster was looked at."""
+        """A look has succeeded."""
 
     def look_failed(self, sentence: str) -> None:
-        """It could not be seen well enough."""
+        """The look failed, for this reason."""
 
     def answered(self, act: ClusterChange, results: tuple[RequestResult, ...]) -> None:
-        """A request was answered, or was not."""
+        """A request has these results; one without an answer is UNKNOWN."""
 
     def noticed(self, notice: NotifyOperator) -> None:
         """The machine notifies the operator."""
@@ -247,7 +247,7 @@ class MachineDriver:
         self._ticked_at = elapsed_s()
         self._work_off(commands)
 
-    def hear(self, event: MachineEvent | None = None) -> None:
+    def handle(self, event: MachineEvent | None = None) -> None:
         """Give the machine the passed time and, then, the event; carry out its commands.
 
         Raises FencedOut, after which nothing may be done any more, and JournalUnavailable, after which it must be

@@ -48,7 +48,7 @@ def acting_now(status: ExecutorStatus, ignored: int | None, notices: tuple[str, 
 
 
 def cluster_view(observation: Observation) -> ClusterView:
-    """What progress is worked out from: moves and sizes of one look."""
+    """Reassignments and replica sizes of one look; the other fields stay empty."""
     return ClusterView(
         brokers=frozenset(broker.id for broker in observation.brokers),
         partitions=(),
@@ -65,14 +65,14 @@ class _Sample(NamedTuple):
 
 
 class CopyRates:
-    """Remembers sizes from look to look."""
+    """Bytes per second of each copy, from the sizes of successive looks."""
 
     def __init__(self) -> None:
         self._samples: dict[tuple[TopicPartition, int], _Sample] = {}
         self._now: dict[TopicPartition, tuple[ReplicaProgress, ...]] = {}
 
     def looked(self, cluster: ClusterView, at_s: float) -> None:
-        """Take over a look; ``at_s`` is on the monotonic clock."""
+        """Take the sizes of a look; ``at_s`` is on the monotonic clock."""
         sizes = {(partition, broker): size for partition, broker, size in cluster.bytes}
         self._now = {
             move.id: tuple(
@@ -114,7 +114,7 @@ class CopyRates:
 
 
 def plan_progress(plan: ReassignmentPlan, batches: Iterable[Batch], rates: CopyRates) -> PlanProgress:
-    """How far that plan is; ``batches`` are its own."""
+    """Progress of a plan: its ended partitions and running copies; ``batches`` are its own."""
     own = tuple(batches)
     ends = {end.id: end.end for batch in own if not batch.back for end in batch.ends}
     replicas = () if plan.ended else rates.of(target.id for target in plan.targets)

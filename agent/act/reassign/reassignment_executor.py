@@ -67,8 +67,8 @@ _HOW: Mapping[type, str] = {
     ElectLeaders: "elected",
 }
 _FINE = frozenset({RequestFate.OK, RequestFate.NOT_NEEDED})
-_TOLD = 5
-"""So many lines of a request that were not simply done are named."""
+_MOST_LOGGED = 5
+"""Lines of a request that were not simply done and are logged one by one."""
 
 
 class ExecutorReporter:
@@ -84,7 +84,7 @@ class ExecutorReporter:
         self._progress_at = float("-inf")
 
     def cluster_read(self, cluster: ClusterView) -> None:
-        """The cluster was looked at."""
+        """A look has succeeded."""
         with self._lock:
             self._rates.looked(cluster, time.monotonic())
         if self._look_failed is not None:
@@ -92,13 +92,13 @@ class ExecutorReporter:
             self._log.info("executor_sees_again", sentence="the cluster can be seen again")
 
     def look_failed(self, sentence: str) -> None:
-        """It could not be seen well enough."""
+        """The look failed; logged when the reason is new."""
         if sentence != self._look_failed:
             self._look_failed = sentence
             self._log.warning("executor_look_failed", sentence=sentence)
 
     def answered(self, act: ClusterChange, results: tuple[RequestResult, ...]) -> None:
-        """A request was answered, or was not."""
+        """Log the results of a request, and each line that was not done."""
         what = _REQUEST[type(act)]
         odd = [one for one in results if one.kind not in _FINE]
         every, not_done = len(results), len(odd)
@@ -107,7 +107,7 @@ class ExecutorReporter:
             not_done = sum(setting.resource in missed for setting in act.settings)
         done = f"{every - not_done} of {counted(every, *_WHAT[type(act)])} {_HOW[type(act)]}"
         self._log.info("executor_request", request=what, lines=len(results), not_done=len(odd), sentence=done)
-        for one in odd[:_TOLD]:
+        for one in odd[:_MOST_LOGGED]:
             self._log.warning(
                 "executor_refused", request=what, subject=str(one.subject), kind=one.kind.value, sentence=one.sentence
             )
@@ -122,7 +122,7 @@ class ExecutorReporter:
         self._log.info("plan_ended", proposal=finish.proposal_id, state=finish.state.value, sentence=finish.sentence)
 
     def progress(self, view: JournalState) -> None:
-        """How far the open plans are, now and then."""
+        """Log the progress of the open plans, at most every `_PROGRESS_S`."""
         now = time.monotonic()
         if now - self._progress_at < _PROGRESS_S:
             return
@@ -133,34 +133,34 @@ class ExecutorReporter:
                 self._log.info("plan_progress", **numbers, sentence=_sentence(numbers))
 
     def journal_unavailable(self, error: Exception) -> None:
-        """Nothing may be done until it is back."""
+        """The journal does not answer; logged when the reason is new."""
         if str(error) != self._journal_gone:
             self._journal_gone = str(error)
             self._log.warning("executor_journal_unavailable", sentence=str(error))
 
     def journal_answers(self) -> None:
-        """It is back, or was never gone."""
+        """The journal answers; logged when it did not before."""
         if self._journal_gone is not None:
             self._journal_gone = None
             self._log.info("executor_journal_is_back", sentence="the journal answers again")
 
     def left_aside(self, error: Exception) -> None:
-        """What was posted could not be written down, so it is not done."""
+        """The journal cannot hold a posted plan or command, so it is left out."""
         self._left_aside = str(error)
         self._log.warning("executor_left_aside", sentence=str(error))
 
     def defect(self, error: Exception) -> None:
-        """Something unexpected was raised."""
+        """Log an unexpected error with its traceback."""
         self._log.error("executor_defect", sentence=str(error), exc_info=error)
 
     def ended(self, error: Exception) -> None:
-        """Nothing more is carried out."""
+        """The executor has ended with this error."""
         self._log.error("executor_ended", sentence=str(error))
 
     def status(
         self, view: JournalState, may: BatchPermission | None, failure: str | None, held_by: Mapping[str, str]
     ) -> ExecutorStatus:
-        """All of it at once; ``held_by`` is what the machine found: plan -> what keeps it from going on."""
+        """Status of the executor; ``held_by`` is the machine's: plan -> reason why it does not go on."""
         plans = self._plans(view)
         open_ = [one.plan for one in plans if not one.plan.ended]
         may_not = _may_not(open_, may)
@@ -237,7 +237,7 @@ def _sized(size_bytes: float | None) -> str:
 
 
 SWEEP_S = 60.0
-"""How often to read the journal although nothing is open."""
+"""Interval of reading the journal while no plan is open."""
 
 
 class ReassignmentExecutor:
@@ -257,13 +257,13 @@ class ReassignmentExecutor:
         """``may``: whether a new batch may begin now; it is called before each look, so it must be quick.
 
         ``leads_for_s``: seconds for which this agent surely leads; nothing is sent after that.
-        ``hand`` and ``journal`` stay the caller's: close them after this.
+        ``admin`` and ``journal`` stay the caller's: close them after this executor.
         """
         self._journal = journal
         self._tick_s = tick_ms / 1000
-        self._telling = ExecutorReporter()
-        self._runner = MachineDriver(
-            journal, admin, policy, self._telling, may=may, traffic=traffic, leads_for_s=leads_for_s
+        self._reporter = ExecutorReporter()
+        self._driver = MachineDriver(
+            journal, admin, policy, self._reporter, may=may, traffic=traffic, leads_for_s=leads_for_s
         )
         self._inbox: deque[MachineEvent] = deque()
         self._changed = threading.Condition()
@@ -281,24 +281,24 @@ class ReassignmentExecutor:
         """Carry this plan out, after those that were accepted before. One that was accepted once is left aside."""
         self._post(PlanAccepted(plan))
 
-    def word(self, word: PlanCommand, proposal_id: str, who: str = "") -> None:
-        """An operator's command about a plan."""
-        self.hear(CommandReceived(word, proposal_id, who))
+    def command(self, command: PlanCommand, proposal_id: str, who: str = "") -> None:
+        """Post an operator's command about a plan, without an id."""
+        self.send(CommandReceived(command, proposal_id, who))
 
-    def hear(self, command: CommandReceived) -> None:
-        """The same, with the id of the operator's command."""
+    def send(self, command: CommandReceived) -> None:
+        """Post an operator's command about a plan, with its id."""
         self._post(command)
 
     def status(self) -> ExecutorStatus:
         """Every plan that the journal knows, how far it is, and what holds it."""
-        failure, runner = self._failure, self._runner
+        failure, driver = self._failure, self._driver
         sentence = None if failure is None else str(failure)
-        return self._telling.status(self._known(), runner.last_may, sentence, runner.held)
+        return self._reporter.status(self._known(), driver.last_may, sentence, driver.held)
 
     @property
     def busy(self) -> bool:
         """True while a plan is open, a throttle of ours is set, or something was posted and not begun."""
-        return not self._resumed or bool(self._inbox) or not self._runner.idle
+        return not self._resumed or bool(self._inbox) or not self._driver.idle
 
     @property
     def ended(self) -> bool:
@@ -312,7 +312,7 @@ class ReassignmentExecutor:
 
     def close(self, deadline_ms: int = 3_000) -> bool:
         """Begin nothing more; True when the call under way ended in time. What is open stays in the journal."""
-        self._runner.stop()
+        self._driver.stop()
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -333,7 +333,7 @@ class ReassignmentExecutor:
         except RackwiseError as error:
             self._ended(error)
         except Exception as error:  # noqa: BLE001 raised by `check`, in the thread that can end the agent
-            self._telling.defect(error)
+            self._reporter.defect(error)
             self._ended(error)
 
     def _turn(self) -> None:
@@ -341,23 +341,23 @@ class ReassignmentExecutor:
         event: MachineEvent | None = None
         try:
             if not self._resumed:
-                self._runner.resume()
+                self._driver.resume()
                 self._resumed = True
             while self._inbox:
                 event = self._inbox.popleft()
-                self._runner.hear(event)
+                self._driver.handle(event)
             event = None
-            self._runner.hear()
-            self._telling.journal_answers()
-            self._telling.progress(self._known())
+            self._driver.handle()
+            self._reporter.journal_answers()
+            self._reporter.progress(self._known())
         except BadInput as error:
             if event is None:
                 raise
             # A plan that no journal can hold is not begun; the others go on.
-            self._telling.left_aside(error)
+            self._reporter.left_aside(error)
             self._resumed = False
         except JournalUnavailable as error:
-            self._telling.journal_unavailable(error)
+            self._reporter.journal_unavailable(error)
             # Repeated it does no harm: a plan is accepted once, and a command has its effect once.
             if event is not None:
                 self._inbox.appendleft(event)
@@ -377,5 +377,5 @@ class ReassignmentExecutor:
 
     def _ended(self, error: Exception) -> None:
         self._failure = error
-        self._runner.stop()
-        self._telling.ended(error)
+        self._driver.stop()
+        self._reporter.ended(error)

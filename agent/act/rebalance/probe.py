@@ -19,6 +19,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import NamedTuple, Protocol, Self
 
+from agent.errors import PROBE_JOIN, thread
 from agent.journal.triggers import TriggerEffect, TriggerPath
 from agent.values.clock import elapsed_s
 from agent.values.kafka import STABLE
@@ -51,19 +52,19 @@ class CoordinatorPort(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Gives the broker's release."""
+        """Versions of the broker's API keys, which tell its release."""
 
     def describe(self, deadline_ms: int) -> RawClassicGroup:
         """The group now. Raises CallFailed."""
 
     def join(self, ask: JoinRequest, member_id: str, deadline_ms: int) -> JoinResponse:
-        """Ask to be let in. Raises CallFailed."""
+        """Send JoinGroup. Raises CallFailed."""
 
     def leave(self, member_id: str, reason: str, deadline_ms: int) -> str | None:
-        """Take a member out. Raises CallFailed."""
+        """Send LeaveGroup for a member; the coordinator's error, None without one. Raises CallFailed."""
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
 
 
 class ProbeResult(NamedTuple):
@@ -71,49 +72,49 @@ class ProbeResult(NamedTuple):
 
     effect: TriggerEffect
     path: TriggerPath | None
-    """The way that worked, or the last one tried; None when nothing was asked."""
+    """The path that made the group rebalance, or the last one tried; None when no request was sent."""
     sentence: str
 
 
 class StaleGroupError(Exception):
-    """It is not sure any more that the group is as it was when it was decided to ask it."""
+    """The group differs from the description that the trigger rests on, or may differ."""
 
     def __init__(self, why: str, group: RawClassicGroup) -> None:
         super().__init__(why)
         self.group = group
-        """As it was described then."""
+        """Its description now."""
 
 
 class RebalanceProbe:
     """One probe of one group; a context manager, which leaves whatever happens.
 
-    ``open_line`` gives a new line to the group's coordinator; ``same`` is true for a description if the group is
+    ``connect`` gives a new connection to the group's coordinator; ``same`` is true for a description if the group is
     still as it was meant (None) or why not; ``on_step`` is called after each step, for records and drills.
     """
 
     def __init__(
         self,
-        open_line: Callable[[], CoordinatorPort],
+        connect: Callable[[], CoordinatorPort],
         ask: JoinRequest,
         same: Callable[[RawClassicGroup], str | None],
         *,
         on_step: Callable[[str], None] = lambda _step: None,
     ) -> None:
-        self._open_line = open_line
+        self._connect = connect
         self._ask = ask
         self._same = same
         self._on_step = on_step
-        self._line: CoordinatorPort | None = None
+        self._connection: CoordinatorPort | None = None
         self._owed: dict[str, float] = {}
-        """Member ids that are to be given back -> when the coordinator forgets them by itself."""
-        self._parked: list[_Parked] = []
+        """Member ids that still need a LeaveGroup -> when the coordinator drops them by itself."""
+        self._joins: list[_PendingJoin] = []
         self._before: frozenset[tuple[str, bytes]] = frozenset()
         """What identified the generation right before the first join."""
         self.asked = False
-        """True once a join may have reached the coordinator."""
+        """True once a JoinGroup may have reached the coordinator."""
 
     def run(self, first: TriggerPath) -> ProbeResult:
-        """Ask in that way, and in the other one where the group stayed stable. Raises CallFailed, StaleGroupError."""
+        """Probe by that path, and by the other where the group stayed stable. Raises CallFailed, StaleGroupError."""
         if first is TriggerPath.PHANTOM_JOIN:
             return self._phantom_join()
         probed = self._pending_leave()
@@ -135,13 +136,13 @@ class RebalanceProbe:
         self.close()
 
     def close(self) -> None:
-        """Give back every id that is still owed, then hang up."""
+        """Send LeaveGroup for every member id that is still owed, then close the connections."""
         for member_id in tuple(self._owed):
-            self._give_back(member_id)
-        for parked in self._parked:
-            parked.close()
-        if self._line is not None:
-            self._line.close()
+            self._leave(member_id)
+        for pending in self._joins:
+            pending.close()
+        if self._connection is not None:
+            self._connection.close()
 
     # --- the two ways -------------------------------------------------------------------------------------------
 
@@ -149,7 +150,7 @@ class RebalanceProbe:
         group, answer = self._first_half()
         if not answer.member_id:
             return _refused(answer, TriggerPath.PENDING_LEAVE)
-        left = self._give_back(answer.member_id)
+        left = self._leave(answer.member_id)
         self._on_step("left")
         if not left:
             return ProbeResult(
@@ -163,27 +164,27 @@ class RebalanceProbe:
         group, answer = self._first_half()
         if not answer.member_id:
             return _refused(answer, TriggerPath.PHANTOM_JOIN)
-        parked = _Parked(self._open_line(), self._ask, answer.member_id)
-        self._parked.append(parked)
-        parked.start()
-        joined = self._await_joined(answer.member_id, parked)
+        pending = _PendingJoin(self._connect(), self._ask, answer.member_id)
+        self._joins.append(pending)
+        pending.start()
+        joined = self._await_joined(answer.member_id, pending)
         self._on_step("joined")
-        self._give_back(answer.member_id)
+        self._leave(answer.member_id)
         self._on_step("left")
-        if parked.answer_within(CALL_MS) is None and parked.let_in:
+        if pending.answer_within(CALL_MS) is None and pending.let_in:
             # The group assembled before the leave: no SyncGroup, and out again at once.
             self._owed[answer.member_id] = elapsed_s() + SESSION_TIMEOUT_MS / 1000
-            self._give_back(answer.member_id)
+            self._leave(answer.member_id)
             return ProbeResult(TriggerEffect.REBALANCING, TriggerPath.PHANTOM_JOIN, _ASSEMBLED)
-        if not joined and parked.error not in (None, _GONE):
-            return _refused(JoinResponse(parked.error, ""), TriggerPath.PHANTOM_JOIN)
+        if not joined and pending.error not in (None, _GONE):
+            return _refused(JoinResponse(pending.error, ""), TriggerPath.PHANTOM_JOIN)
         return self._seen(TriggerPath.PHANTOM_JOIN, group)
 
     def _first_half(self) -> tuple[RawClassicGroup, JoinResponse]:
         """The group right before, and the coordinator's answer to a member without an id."""
-        line = self._talk()
+        connection = self._connected()
         began = elapsed_s()
-        group = line.describe(CALL_MS)
+        group = connection.describe(CALL_MS)
         why = self._same(group)
         if why is not None:
             raise StaleGroupError(why, group)
@@ -196,7 +197,7 @@ class RebalanceProbe:
         if not self.asked:
             self._before = _member_metadata(group)
         self.asked = True
-        answer = line.join(self._ask, "", CALL_MS)
+        answer = connection.join(self._ask, "", CALL_MS)
         if answer.member_id:
             self._owed[answer.member_id] = elapsed_s() + SESSION_TIMEOUT_MS / 1000
         if answer.error not in (_GIVEN, None):
@@ -204,22 +205,22 @@ class RebalanceProbe:
         self._on_step("pending")
         return group, answer
 
-    def _await_joined(self, member_id: str, parked: _Parked) -> bool:
+    def _await_joined(self, member_id: str, pending: _PendingJoin) -> bool:
         """Until the group rebalances with the probe in it: a leave that overtakes the join would do nothing."""
         deadline = elapsed_s() + JOINED_WITHIN_MS / 1000
-        while not parked.done and elapsed_s() < deadline:
-            group = self._talk().describe(CALL_MS)
+        while not pending.done and elapsed_s() < deadline:
+            group = self._connected().describe(CALL_MS)
             if group.state != STABLE and any(member.member_id == member_id for member in group.members):
                 return True
             time.sleep(_JOINED_EVERY_S)
-        return parked.let_in
+        return pending.let_in
 
     def _seen(self, path: TriggerPath, before: RawClassicGroup) -> ProbeResult:
         """Whether the group rebalances now, or has already done so."""
         deadline = elapsed_s() + SEEN_WITHIN_MS / 1000
         while True:
             try:
-                group = self._talk().describe(CALL_MS)
+                group = self._connected().describe(CALL_MS)
             except CallFailed as failure:
                 return ProbeResult(
                     TriggerEffect.UNKNOWN, path, f"triggered by {path.value}; its effect is unknown: {failure.detail}"
@@ -236,14 +237,14 @@ class RebalanceProbe:
                 return ProbeResult(TriggerEffect.NOTHING, path, f"triggered by {path.value}: the group stayed Stable")
             time.sleep(_LOOK_EVERY_S)
 
-    # --- lines --------------------------------------------------------------------------------------------------
+    # --- connections --------------------------------------------------------------------------------------------
 
-    def _talk(self) -> CoordinatorPort:
-        if self._line is None:
-            self._line = self._open_line()
-        return self._line
+    def _connected(self) -> CoordinatorPort:
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
 
-    def _give_back(self, member_id: str) -> bool:
+    def _leave(self, member_id: str) -> bool:
         """Leave, repeatedly until the coordinator confirms it or has dropped the id; True when it confirmed.
 
         Leaving may be sent twice: a member that is gone already is only unknown.
@@ -251,42 +252,46 @@ class RebalanceProbe:
         forgotten_at = self._owed.get(member_id, 0.0)
         while True:
             try:
-                error = self._talk().leave(member_id, self._ask.reason, CALL_MS)
+                error = self._connected().leave(member_id, self._ask.reason, CALL_MS)
             except CallFailed as failure:
-                self._hang_up()
+                self._close_connection()
                 if failure.cause is GapCause.NOT_ALLOWED:
                     return False
             else:
                 if error in (None, _GONE):
                     self._owed.pop(member_id, None)
                     return True
-                # The coordinator moved: the next line is opened to where it is now.
-                self._hang_up()
+                # The coordinator moved: the next connection is opened to where it is now.
+                self._close_connection()
             if elapsed_s() >= forgotten_at:
                 self._owed.pop(member_id, None)
                 return False
             time.sleep(_AGAIN_S)
 
-    def _hang_up(self) -> None:
-        if self._line is not None:
-            self._line.close()
-            self._line = None
+    def _close_connection(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
-class _Parked(threading.Thread):
-    """A join that the coordinator answers when it pleases."""
+class _PendingJoin:
+    """A JoinGroup in a thread of its own: the coordinator answers it once the group has assembled."""
 
-    def __init__(self, line: CoordinatorPort, ask: JoinRequest, member_id: str) -> None:
-        super().__init__(name="parked join", daemon=True)
-        self._line = line
+    def __init__(self, connection: CoordinatorPort, ask: JoinRequest, member_id: str) -> None:
+        self._connection = connection
         self._ask = ask
         self._member_id = member_id
         self._answer: JoinResponse | None = None
         self._ended = threading.Event()
+        self._thread = thread(PROBE_JOIN, self._join)
 
-    def run(self) -> None:
+    def start(self) -> None:
+        """Send the JoinGroup."""
+        self._thread.start()
+
+    def _join(self) -> None:
         try:
-            self._answer = self._line.join(self._ask, self._member_id, SESSION_TIMEOUT_MS + CALL_MS)
+            self._answer = self._connection.join(self._ask, self._member_id, SESSION_TIMEOUT_MS + CALL_MS)
         except CallFailed:
             self._answer = None
         finally:
@@ -294,27 +299,27 @@ class _Parked(threading.Thread):
 
     @property
     def done(self) -> bool:
-        """True once it was answered, or the line broke."""
+        """True once the coordinator has answered, or the connection is closed."""
         return self._ended.is_set()
 
     @property
     def error(self) -> str | None:
-        """The coordinator's error."""
+        """The error of the coordinator's answer; None without one."""
         return None if self._answer is None else self._answer.error
 
     @property
     def let_in(self) -> bool:
-        """True when it became a member of a generation."""
+        """True when the answer makes the probe a member of a generation."""
         return self._answer is not None and self._answer.error is None
 
     def answer_within(self, duration_ms: int) -> str | None:
-        """The error that it was answered, waited for so long."""
+        """The error of the answer, after waiting for it at most ``duration_ms``; None without one."""
         self._ended.wait(duration_ms / 1000)
         return self.error
 
     def close(self) -> None:
-        """Hang up."""
-        self._line.close()
+        """Close the connection."""
+        self._connection.close()
 
 
 def _refused(answer: JoinResponse, path: TriggerPath) -> ProbeResult:

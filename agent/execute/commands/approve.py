@@ -29,23 +29,23 @@ from agent.values.reassignment import PlanState, ReassignmentPlan, latest, limit
 _GOING_ON = (PlanState.OPEN, PlanState.ELECTING)
 
 
-def approve(command: OperatorCommand, room: CommandContext) -> CommandDecision:
-    """What an approval comes to."""
+def approve(command: OperatorCommand, context: CommandContext) -> CommandDecision:
+    """Decision on an approval: the approval to write, or the refusal."""
     name = command.proposal_id or ""
-    newest = latest(room.plans, name)
+    newest = latest(context.plans, name)
     if newest is not None and not newest.ended:
         return _running(command, newest)
-    proposal = room.standing.get(name)
+    proposal = context.standing.get(name)
     if proposal is None:
-        answer = refused(_not_standing(name, newest, room.plans), "List the open proposals: rackwise proposals")
-        return answer._replace(unknown=room.knows_nothing_of(name))
-    attempt = next_attempt(room.plans, room.view, proposal.id)
+        answer = refused(_not_standing(name, newest, context.plans), "List the open proposals: rackwise proposals")
+        return answer._replace(unknown=context.knows_nothing_of(name))
+    attempt = next_attempt(context.plans, context.view, proposal.id)
     against = (
         _against(command, proposal)
-        or _other_attempt(command, attempt, newest, room.plans)
-        or limits_refusal(command, room.limits)
+        or _other_attempt(command, attempt, newest, context.plans)
+        or limits_refusal(command, context.limits)
     )
-    return against or _agreed(command, proposal, attempt, room)
+    return against or _agreed(command, proposal, attempt, context)
 
 
 def _against(command: OperatorCommand, proposal: Proposal) -> CommandDecision | None:
@@ -104,24 +104,24 @@ def _not_standing(name: str, newest: ReassignmentPlan | None, plans: tuple[Reass
 
 
 def _agreed(
-    command: OperatorCommand, proposal: Proposal, attempt: PlanAttempt, room: CommandContext
+    command: OperatorCommand, proposal: Proposal, attempt: PlanAttempt, context: CommandContext
 ) -> CommandDecision:
-    before = approval_of(room.view, str(attempt))
-    if before is not None and (before.plan_hash != command.plan_hash or room.now_ms >= before.expires_ms):
+    before = approval_of(context.view, str(attempt))
+    if before is not None and (before.plan_hash != command.plan_hash or context.now_ms >= before.expires_ms):
         before = None
-    two = room.limits.approve.second_person and proposal.kind is not ProposalKind.TRIGGER
+    two = context.limits.approve.second_person and proposal.kind is not ProposalKind.TRIGGER
     if before is not None and before.state is ApprovalState.APPROVED and before.rule is None:
-        return _again(before, command, proposal, attempt, room, two=two)
+        return _again(before, command, proposal, attempt, context, two=two)
     wanted = _Options(command.throttle_bytes_per_s, command.max_moves)
     if not two:
-        return _approved(command, proposal, attempt, wanted, room)
+        return _approved(command, proposal, attempt, wanted, context)
     if command.person is None:
         return _unproven(command)
     if before is None or before.state is not ApprovalState.REQUESTED or before.person is None:
-        return _requested(command, proposal, attempt, wanted, room)
+        return _requested(command, proposal, attempt, wanted, context)
     if same_person(before.person, command.person):
-        return _requested_again(before, command, proposal, attempt, room)
-    return _approved(command, proposal, attempt, _options(before).within(wanted), room, requested_by=before.by)
+        return _requested_again(before, command, proposal, attempt, context)
+    return _approved(command, proposal, attempt, _options(before).within(wanted), context, requested_by=before.by)
 
 
 def _unproven(command: OperatorCommand) -> CommandDecision:
@@ -137,7 +137,7 @@ def _again(
     command: OperatorCommand,
     proposal: Proposal,
     attempt: PlanAttempt,
-    room: CommandContext,
+    context: CommandContext,
     *,
     two: bool,
 ) -> CommandDecision:
@@ -147,21 +147,25 @@ def _again(
         if two and command.person is None:
             return _unproven(command)
         if two:
-            return _requested(command, proposal, attempt, wanted, room)
-        return _approved(command, proposal, attempt, wanted, room)
-    verdict = room.foresee(proposal, room.view)
+            return _requested(command, proposal, attempt, wanted, context)
+        return _approved(command, proposal, attempt, wanted, context)
+    verdict = context.foresee(proposal, context.view)
     held = f"; held for now: {verdict.sentence}" if verdict is not None and not verdict.allowed else ""
     sentence = f"{before.plan} was approved by {before.by} already{wanted.words}{held}"
     return CommandDecision(done=True, sentence=sentence, look_now=True, plan=before.plan)
 
 
 def _requested_again(
-    before: ProposalApproval, command: OperatorCommand, proposal: Proposal, attempt: PlanAttempt, room: CommandContext
+    before: ProposalApproval,
+    command: OperatorCommand,
+    proposal: Proposal,
+    attempt: PlanAttempt,
+    context: CommandContext,
 ) -> CommandDecision:
     """The same person may change the limits of the request, and not approve it."""
     wanted = _options(before).changed_by(command)
     if wanted != _options(before):
-        return _requested(command, proposal, attempt, wanted, room)
+        return _requested(command, proposal, attempt, wanted, context)
     return refused(
         f"{proposal.id} was requested by {before.by}; another person must approve it",
         f"Have another person approve it: rackwise proposals approve {proposal.id}",
@@ -169,13 +173,13 @@ def _requested_again(
 
 
 def _requested(
-    command: OperatorCommand, proposal: Proposal, attempt: PlanAttempt, wanted: _Options, room: CommandContext
+    command: OperatorCommand, proposal: Proposal, attempt: PlanAttempt, wanted: _Options, context: CommandContext
 ) -> CommandDecision:
     sentence = (
         f"requested by {command.who}{wanted.words}; a second person has to approve it: "
         f"rackwise proposals approve {proposal.id}"
     )
-    asked = _approval(command, proposal, attempt, ApprovalState.REQUESTED, wanted, room)._replace(sentence=sentence)
+    asked = _approval(command, proposal, attempt, ApprovalState.REQUESTED, wanted, context)._replace(sentence=sentence)
     return CommandDecision(done=True, sentence=sentence, writes=(written(asked),), plan=asked.plan)
 
 
@@ -184,19 +188,19 @@ def _approved(
     proposal: Proposal,
     attempt: PlanAttempt,
     wanted: _Options,
-    room: CommandContext,
+    context: CommandContext,
     *,
     requested_by: str | None = None,
 ) -> CommandDecision:
     asked = f", requested by {requested_by}" if requested_by is not None else ""
-    valid = lasted(room.limits.approve.valid_ms)
+    valid = lasted(context.limits.approve.valid_ms)
     which = f"attempt {attempt.number} " if attempt.number > 1 else ""
     sentence = f"{which}approved by {command.who}{asked}{wanted.words}; void if it has not begun within {valid}"
-    given = _approval(command, proposal, attempt, ApprovalState.APPROVED, wanted, room)._replace(
+    given = _approval(command, proposal, attempt, ApprovalState.APPROVED, wanted, context)._replace(
         requested_by=requested_by, sentence=sentence
     )
     write = written(given)
-    verdict = room.foresee(proposal, with_writes(room.view, (write,), room.now_ms))
+    verdict = context.foresee(proposal, with_writes(context.view, (write,), context.now_ms))
     if verdict is not None and not verdict.allowed:
         if not verdict.comes:
             return refused(f"an approval does not let {proposal.id} begin: {verdict.sentence}")
@@ -212,22 +216,22 @@ def _approval(  # noqa: PLR0917 (as it is agreed)
     attempt: PlanAttempt,
     state: ApprovalState,
     wanted: _Options,
-    room: CommandContext,
+    context: CommandContext,
 ) -> ProposalApproval:
     given = ProposalApproval(
         proposal.id,
         plan_hash(proposal),
         state,
         command.who,
-        room.now_ms,
-        room.now_ms + room.limits.approve.valid_ms,
+        context.now_ms,
+        context.now_ms + context.limits.approve.valid_ms,
         reason=command.reason,
         throttle_bytes_per_s=wanted.throttle_bytes_per_s,
         max_moves=wanted.max_moves,
         attempt=attempt.number,
         person=command.person,
     )
-    return replacing_approval(approval_of(room.view, given.plan), given)
+    return replacing_approval(approval_of(context.view, given.plan), given)
 
 
 class _Options(NamedTuple):

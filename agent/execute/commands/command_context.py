@@ -24,7 +24,7 @@ class ExpectedVerdict(NamedTuple):
 
     allowed: bool
     sentence: str
-    """What holds it; empty when nothing does."""
+    """Reason of a verdict that does not allow it; empty when it is allowed."""
     comes: bool = True
     """False when it is held for good: neither time nor the cluster changes that, only settings do."""
     until_ms: int | None = None
@@ -32,7 +32,7 @@ class ExpectedVerdict(NamedTuple):
 
 
 VerdictForecast = Callable[[Proposal, JournalState], ExpectedVerdict | None]
-"""None when the agent has not yet looked at the cluster."""
+"""Returns None before the agent's first look at the cluster."""
 
 
 BatchPermissionCheck = Callable[[ReassignmentPlan, JournalState], BatchPermission]
@@ -61,7 +61,7 @@ class CommandContext(NamedTuple):
         return latest(self.plans, name)
 
     def meant(self, name: str | None) -> ReassignmentPlan | None:
-        """The same, for what stops a plan: of one that has ended and is being taken back, the plan that does that."""
+        """The plan that a command stops: `plan`, or the rollback that is taking an ended `plan` back."""
         plan = self.plan(name)
         back = newest_rollback(self.plans, plan.proposal_id) if plan is not None and plan.ended else None
         return plan if back is None or back.ended else back
@@ -98,7 +98,7 @@ class CommandDecision(NamedTuple):
     done: bool
     sentence: str
     writes: tuple[JournalWrite, ...] = ()
-    words: tuple[ExecutorInput, ...] = ()
+    commands: tuple[ExecutorInput, ...] = ()
     look_now: bool = False
     plan: str | None = None
     """Name of the plan that it is about."""
@@ -109,20 +109,20 @@ class CommandDecision(NamedTuple):
 
 
 def refused(sentence: str, todo: str = "") -> CommandDecision:
-    """Nothing changes, for this reason."""
+    """The decision to refuse a command, for this reason."""
     return CommandDecision(done=False, sentence=sentence, todo=todo)
 
 
-def not_begun(name: str | None, why: str, room: CommandContext) -> CommandDecision:
-    """Of a proposal that has no plan: it has not begun, with what follows from that; or it is not known at all."""
-    if not room.knows_nothing_of(name):
+def not_begun(name: str | None, why: str, context: CommandContext) -> CommandDecision:
+    """The refusal of a command about a proposal that has no plan: it has not begun, or is not known at all."""
+    if not context.knows_nothing_of(name):
         return refused(f"{name} has not begun{why}")
     sentence = f"no proposal {name} is known: it is not open, and the journal has no plan or approval of it"
     return refused(sentence)._replace(unknown=True)
 
 
 def unplanned(command: OperatorCommand) -> CommandDecision:
-    """What waited for the first planning, and can wait no longer."""
+    """The refusal of a command that waited for the first planning and can wait no longer."""
     return refused(
         f"the leading agent has not planned yet, so it is not known whether {command.proposal_id} is open;"
         " send it again once rackwise proposals shows it"
@@ -167,10 +167,10 @@ def _option(rate: int) -> str:
 
 
 def command_reason(command: OperatorCommand) -> str:
-    """What the operator wrote, in brackets."""
+    """The operator's reason in brackets, after a blank; empty without one."""
     return in_brackets(command.reason)
 
 
 def in_brackets(reason: str) -> str:
-    """A reason in brackets; nothing without one."""
+    """A reason in brackets, after a blank; empty without one."""
     return f" ({reason})" if reason else ""

@@ -43,7 +43,7 @@ OperatorKeys = Mapping[str, JournalKey]
 
 
 class CommandSigner(NamedTuple):
-    """By whom commands are signed."""
+    """Name and key of a person who signs commands."""
 
     name: str
     key: JournalKey
@@ -58,7 +58,7 @@ class CommandWitness(NamedTuple):
 
 
 class CommandOrigin(NamedTuple):
-    """How a command came, as the one who received it knows it."""
+    """Transport facts of a command, as the receiving agent knows them."""
 
     live: bool = False
     """It came while this agent led."""
@@ -77,7 +77,7 @@ class CommandEnvelope(Protocol):
 
     @property
     def came(self) -> CommandOrigin:
-        """How it came."""
+        """How and when the command reached this agent."""
 
 
 class CommandSender(NamedTuple):
@@ -164,7 +164,7 @@ def with_sender(sender: CommandSender, command: OperatorCommand) -> OperatorComm
 
 
 def sender_refusal(sender: CommandSender, command: OperatorCommand, people: OperatorKeys) -> str | None:
-    """Why it is not for this sender to ask for it; None when it is."""
+    """Why this sender may not send this command; None when the sender may."""
     if command.verb in STOPPING or sender.person is not None:
         return None
     if sender.witness is not None:

@@ -65,34 +65,36 @@ from agent.values.reassignment import (
 )
 
 TAKEN_BACK = (PlanState.DONE, PlanState.CANCELLED, PlanState.FAILED)
-"""Ended with partitions that may have moved."""
+"""States of ended plans with partitions that may have moved."""
 
 
-def cancel(command: OperatorCommand, room: CommandContext) -> CommandDecision:
-    """Nothing more of it; what moves is taken back."""
-    plan = room.meant(command.proposal_id)
+def cancel(command: OperatorCommand, context: CommandContext) -> CommandDecision:
+    """Cancel a plan: no new batch, and running reassignments are cancelled. Without a plan, void the approval."""
+    plan = context.meant(command.proposal_id)
     return (
-        _cancel_approval(command, room, plan)
+        _cancel_approval(command, context, plan)
         if plan is None or plan.ended
-        else _turn(command, PlanCommand.CANCEL, plan)
+        else _by_transition(command, PlanCommand.CANCEL, plan)
     )
 
 
-def _cancel_approval(command: OperatorCommand, room: CommandContext, ended: ReassignmentPlan | None) -> CommandDecision:
+def _cancel_approval(
+    command: OperatorCommand, context: CommandContext, ended: ReassignmentPlan | None
+) -> CommandDecision:
     """No attempt is in progress: the approval of the next one goes, and a person's no comes before any rule."""
     name = command.proposal_id or ""
     of = attempt(name).of
-    following = next_attempt(room.plans, room.view, of)
-    approval, cause = approval_of(room.view, str(following)), f"cancelled by {command.who}{command_reason(command)}"
+    following = next_attempt(context.plans, context.view, of)
+    approval, cause = approval_of(context.view, str(following)), f"cancelled by {command.who}{command_reason(command)}"
     if approval is not None and approval.state is not ApprovalState.VOID:
-        gone = _no_to(approval, room.standing.get(of), cause, command, room)
+        gone = _no_to(approval, context.standing.get(of), cause, command, context)
         sentence = f"{gone.plan} had not begun; its approval is void, and no rule approves it"
         return CommandDecision(done=True, sentence=sentence, writes=(written(gone),))
-    no = _veto(room.standing.get(of), following.number, cause, command, room) if ended is None else None
+    no = _veto(context.standing.get(of), following.number, cause, command, context) if ended is None else None
     if no is not None:
         return no
     if ended is None:
-        return not_begun(name, " and is not approved, so there is nothing to cancel", room)
+        return not_begun(name, " and is not approved, so there is nothing to cancel", context)
     match ended.state:
         case PlanState.CANCELLED:
             return CommandDecision(
@@ -106,51 +108,51 @@ def _cancel_approval(command: OperatorCommand, room: CommandContext, ended: Reas
 
 
 def _no_to(
-    approval: ProposalApproval, proposal: Proposal | None, cause: str, command: OperatorCommand, room: CommandContext
+    approval: ProposalApproval, proposal: Proposal | None, cause: str, command: OperatorCommand, context: CommandContext
 ) -> ProposalApproval:
     """The approval, void; a person's no to what is proposed now, where that is another plan than was approved."""
     if proposal is None or proposal.kind is ProposalKind.ADVISE or plan_hash(proposal) == approval.plan_hash:
-        return voided(approval, room.now_ms, cause)._replace(vetoed=True)
+        return voided(approval, context.now_ms, cause)._replace(vetoed=True)
     return replacing_approval(
-        approval, vetoed(proposal, approval.attempt, who=command.who, now_ms=room.now_ms, why=cause)
+        approval, vetoed(proposal, approval.attempt, who=command.who, now_ms=context.now_ms, why=cause)
     )
 
 
 def _veto(
-    proposal: Proposal | None, number: int, cause: str, command: OperatorCommand, room: CommandContext
+    proposal: Proposal | None, number: int, cause: str, command: OperatorCommand, context: CommandContext
 ) -> CommandDecision | None:
     """A person's no to what no person has approved; None where nothing can be approved."""
     if proposal is None or proposal.kind is ProposalKind.ADVISE:
         return None
-    before = approval_of(room.view, str(PlanAttempt(proposal.id, number)))
+    before = approval_of(context.view, str(PlanAttempt(proposal.id, number)))
     if before is not None and before.vetoed and before.plan_hash == plan_hash(proposal):
         return CommandDecision(done=True, sentence=f"{proposal.id} is {before.sentence} already")
-    no = replacing_approval(before, vetoed(proposal, number, who=command.who, now_ms=room.now_ms, why=cause))
+    no = replacing_approval(before, vetoed(proposal, number, who=command.who, now_ms=context.now_ms, why=cause))
     approve = f"approve it with: rackwise proposals approve {proposal.id}"
     sentence = f"{proposal.id} is cancelled: no rule approves it; {approve}"
     return CommandDecision(done=True, sentence=sentence, writes=(written(no),))
 
 
-def rollback(command: OperatorCommand, room: CommandContext) -> CommandDecision:
-    """Bring back what was there before it."""
-    plan = room.plan(command.proposal_id)
+def rollback(command: OperatorCommand, context: CommandContext) -> CommandDecision:
+    """Roll a plan back: its partitions get their former replicas."""
+    plan = context.plan(command.proposal_id)
     if plan is None:
-        return not_begun(command.proposal_id, ", so there is nothing to take back", room)
+        return not_begun(command.proposal_id, ", so there is nothing to take back", context)
     name = plan.proposal_id
-    if (newest := latest(room.plans, of_plan(plan).of)) is not None and newest is not plan:
+    if (newest := latest(context.plans, of_plan(plan).of)) is not None and newest is not plan:
         latest_one = f"Take the latest attempt back: rackwise reassign rollback {newest.proposal_id}"
         return refused(f"{name} is not the latest attempt: {_so(newest)}", latest_one)
     if not plan.ended:
-        return _turn(command, PlanCommand.ROLLBACK, plan, room)
+        return _by_transition(command, PlanCommand.ROLLBACK, plan, context)
     if plan.state not in TAKEN_BACK:
         return CommandDecision(done=True, sentence=f"{name} is {plan.state.value} already", plan=name)
-    return _take_back(plan, command, room)
+    return _take_back(plan, command, context)
 
 
-def _take_back(plan: ReassignmentPlan, command: OperatorCommand, room: CommandContext) -> CommandDecision:
+def _take_back(plan: ReassignmentPlan, command: OperatorCommand, context: CommandContext) -> CommandDecision:
     """An ended plan is taken back by a plan of its own, once."""
     name = plan.proposal_id
-    back = taken_back_by(room.plans, name)
+    back = taken_back_by(context.plans, name)
     if back is not None:
         return CommandDecision(done=True, sentence=f"{rollback_words(back)} already", plan=back.proposal_id)
     if plan.dropped:
@@ -158,19 +160,20 @@ def _take_back(plan: ReassignmentPlan, command: OperatorCommand, room: CommandCo
             f"{_so(plan)}, and cannot be taken back any more: the journal keeps the partitions of the latest ended"
             f" plans only, and those of this plan ({plan.dropped:,}) are no longer in it"
         )
-    following = next_attempt(room.plans, room.view, rollback_name(name))
-    way = rollback_plan(plan, command, room.view, following, room.now_ms + room.limits.approve.valid_ms)
-    if (unfitting := limits_refusal(command, room.limits)) is not None:
+    following = next_attempt(context.plans, context.view, rollback_name(name))
+    new_plan = rollback_plan(plan, command, context.view, following, context.now_ms + context.limits.approve.valid_ms)
+    if (unfitting := limits_refusal(command, context.limits)) is not None:
         return unfitting
-    if not way.targets:
+    if not new_plan.targets:
         return refused(f"{_so(plan)} and none of its partitions has moved: nothing to take back")
-    if (why := too_large_reason(need := plan_size(way)) or no_room_reason(room.view, need)) is not None:
-        return refused(f"{way.proposal_id} cannot move the partitions of {name} back: {why}")
-    back_at = limits_words(way.throttle_bytes_per_s, way.max_moves)
+    if (why := too_large_reason(need := plan_size(new_plan)) or no_room_reason(context.view, need)) is not None:
+        return refused(f"{new_plan.proposal_id} cannot move the partitions of {name} back: {why}")
+    back_at = limits_words(new_plan.throttle_bytes_per_s, new_plan.max_moves)
     sentence = (
-        f"{_so(plan)}; {way.proposal_id} moves {counted(way.partitions, 'partition')} back{back_at}{room.held(way)}"
+        f"{_so(plan)}; {new_plan.proposal_id} moves {counted(new_plan.partitions, 'partition')} back{back_at}"
+        f"{context.held(new_plan)}"
     )
-    return CommandDecision(done=True, sentence=sentence, words=(PlanAccepted(way),), plan=way.proposal_id)
+    return CommandDecision(done=True, sentence=sentence, commands=(PlanAccepted(new_plan),), plan=new_plan.proposal_id)
 
 
 def rollback_plan(
@@ -195,7 +198,7 @@ def rollback_plan(
 
 
 def _moved(plan: ReassignmentPlan, view: JournalState) -> AbstractSet[object]:
-    """By the plan's own word; the journal drops the batches of what has ended."""
+    """As the plan itself records it; the journal drops the batches of what has ended."""
     moved = moved_of(plan)
     if moved is not None:
         return moved
@@ -212,11 +215,11 @@ def _done(batches: tuple[Batch, ...], *, back: bool) -> set[object]:
     }
 
 
-def pause(command: OperatorCommand, room: CommandContext) -> CommandDecision:
-    """Begin nothing new."""
+def pause(command: OperatorCommand, context: CommandContext) -> CommandDecision:
+    """Pause one plan, or all acting: no new batch or trigger begins."""
     if command.proposal_id is not None:
-        return _word(command, PlanCommand.PAUSE, room)
-    already = pause_in(room.view)
+        return _pause_or_resume(command, PlanCommand.PAUSE, context)
+    already = pause_in(context.view)
     if already is not None:
         return CommandDecision(
             done=True, sentence=f"acting was paused by {already.who} already{in_brackets(already.reason)}"
@@ -225,41 +228,44 @@ def pause(command: OperatorCommand, room: CommandContext) -> CommandDecision:
         f"acting is paused{command_reason(command)}: nothing new begins, moves in progress and observing continue"
     )
     return CommandDecision(
-        done=True, sentence=sentence, writes=(paused(ExecutionPause(command.who, command.reason, room.now_ms)),)
+        done=True, sentence=sentence, writes=(paused(ExecutionPause(command.who, command.reason, context.now_ms)),)
     )
 
 
-def resume(command: OperatorCommand, room: CommandContext) -> CommandDecision:
-    """Go on after a pause."""
+def resume(command: OperatorCommand, context: CommandContext) -> CommandDecision:
+    """End the pause of one plan, or of all acting."""
     if command.proposal_id is not None:
-        return _word(command, PlanCommand.RESUME, room)
-    was = pause_in(room.view)
+        return _pause_or_resume(command, PlanCommand.RESUME, context)
+    was = pause_in(context.view)
     if was is None:
         return CommandDecision(done=True, sentence="acting was not paused")
-    sentence = f"acting continues; it was paused by {was.who} for {lasted(room.now_ms - was.since_ms)}"
+    sentence = f"acting continues; it was paused by {was.who} for {lasted(context.now_ms - was.since_ms)}"
     return CommandDecision(done=True, sentence=sentence, writes=(resumed(),), look_now=True)
 
 
-def _word(command: OperatorCommand, word: PlanCommand, room: CommandContext) -> CommandDecision:
-    plan, given = room.meant(command.proposal_id), command.proposal_id
+def _pause_or_resume(command: OperatorCommand, plan_command: PlanCommand, context: CommandContext) -> CommandDecision:
+    plan, given = context.meant(command.proposal_id), command.proposal_id
     if plan is None:
-        return not_begun(given, f", so there is nothing to {word.value}", room)
+        return not_begun(given, f", so there is nothing to {plan_command.value}", context)
     if plan.ended:
-        return refused(f"{_so(plan)}, so there is nothing to {word.value}")
-    return _turn(command, word, plan, room if word is PlanCommand.RESUME else None)
+        return refused(f"{_so(plan)}, so there is nothing to {plan_command.value}")
+    return _by_transition(command, plan_command, plan, context if plan_command is PlanCommand.RESUME else None)
 
 
-def _turn(
-    command: OperatorCommand, word: PlanCommand, plan: ReassignmentPlan, room: CommandContext | None = None
+def _by_transition(
+    command: OperatorCommand, plan_command: PlanCommand, plan: ReassignmentPlan, context: CommandContext | None = None
 ) -> CommandDecision:
-    """The command to the machine, where it changes something. With a room: and what holds the plan then."""
-    received = CommandReceived(word, plan.proposal_id, command.who, command.id)
-    turn = transition(plan, received)
-    if not turn.done:
-        return refused(turn.sentence)
-    held = "" if room is None or turn.plan == plan else room.held(turn.plan)
-    words = () if turn.plan == plan else (received,)
-    return CommandDecision(done=True, sentence=f"{turn.sentence}{held}", words=words, plan=plan.proposal_id)
+    """The decision by the machine's transition; the executor gets the command where that changes the plan.
+
+    With a context, the sentence ends with what holds the plan afterwards.
+    """
+    received = CommandReceived(plan_command, plan.proposal_id, command.who, command.id)
+    result = transition(plan, received)
+    if not result.done:
+        return refused(result.sentence)
+    held = "" if context is None or result.plan == plan else context.held(result.plan)
+    commands = () if result.plan == plan else (received,)
+    return CommandDecision(done=True, sentence=f"{result.sentence}{held}", commands=commands, plan=plan.proposal_id)
 
 
 def _so(plan: ReassignmentPlan) -> str:

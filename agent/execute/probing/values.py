@@ -26,7 +26,7 @@ class PastTrigger(NamedTuple):
 
 
 class ProbingReason(StrEnum):
-    """Why a rebalance is asked for now."""
+    """Reason of a probing rebalance."""
 
     CAUGHT_UP = "warm-ups have caught up"
     LIKELY = "warm-ups have probably caught up"
@@ -37,7 +37,7 @@ class ProbingReason(StrEnum):
 
 
 class ProbingWaitReason(StrEnum):
-    """Why not yet."""
+    """Reason to wait with a probing rebalance."""
 
     REBALANCING = "the group is not stable"
     RESTORING = "no warm-up has caught up"
@@ -51,7 +51,7 @@ class ProbingWaitReason(StrEnum):
 
 
 class ProbingOffReason(StrEnum):
-    """Why probing has nothing to do."""
+    """Reason why a group needs no probing rebalance."""
 
     SWITCHED_OFF = "probing is switched off"
     NOT_CLASSIC = "no classic Streams application"
@@ -61,7 +61,7 @@ class ProbingOffReason(StrEnum):
 
 
 class ProbingTrigger(NamedTuple):
-    """Ask for one rebalance now."""
+    """Decision to trigger one rebalance of the group now."""
 
     group_id: str
     reason: ProbingReason
@@ -71,7 +71,7 @@ class ProbingTrigger(NamedTuple):
 
 
 class ProbingWait(NamedTuple):
-    """Not yet."""
+    """Decision to wait with the probing rebalance of a group."""
 
     group_id: str
     reason: ProbingWaitReason
@@ -83,12 +83,12 @@ class ProbingWait(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """As operators read it."""
+        """Sentence for operators."""
         return f"held: {self.why}"
 
 
 class ProbingOff(NamedTuple):
-    """Nothing to do, and no time when there will be."""
+    """Decision that a group needs no probing rebalance; no time is known at which it will."""
 
     group_id: str
     reason: ProbingOffReason

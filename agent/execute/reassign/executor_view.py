@@ -30,7 +30,7 @@ from assignors.problem import TopicPartition
 
 
 class TargetStatus(Enum):
-    """Where it is."""
+    """Where a partition of the plan is between its former and its planned replicas."""
 
     UNSEEN = "it is not visible"
     BEFORE = "it has its former replicas"
@@ -44,7 +44,7 @@ class TargetStatus(Enum):
 
 
 class ExecutorView(NamedTuple):
-    """A look, with what is known while it is judged."""
+    """One look with the machine's state, indexed for the decisions that rest on both."""
 
     state: MachineState
     policy: ReassignmentPolicy
@@ -52,14 +52,14 @@ class ExecutorView(NamedTuple):
     partitions: dict[TopicPartition, PartitionView]
     moves: dict[TopicPartition, ReassignmentView]
     topic_ids: dict[str, str]
-    """Of the topics that were seen."""
+    """Topic -> topic id, of the topics that were seen."""
     plan: ReassignmentPlan | None
     batch: Batch | None
     sizes: dict[TopicPartition, dict[int, int]]
     """Partition -> bytes on the disk of each broker that reported them."""
 
     def status(self, target: ReassignmentTarget) -> TargetStatus:
-        """Where that partition is."""
+        """Status of that target by this look."""
         return _status(target, self)
 
     def weak(self, targets: Iterable[ReassignmentTarget]) -> str | None:
@@ -284,7 +284,7 @@ def _down(view: ExecutorView, targets: Iterable[ReassignmentTarget]) -> str | No
 def no_longer_to_move(
     move: NewPartitionReassignment, topic: RawTopic | None, running: RawReassignment | None
 ) -> RequestResult | None:
-    """Why the move is not to be sent; None when it is as it was."""
+    """Why the reassignment is not sent: its partition has changed since the look; None when it has not."""
     other = _another_topic(move, topic)
     if other is not None or topic is None:
         return other
@@ -304,7 +304,7 @@ def no_longer_to_move(
 def no_longer_to_cancel(
     run: OwnReassignment, topic: RawTopic | None, running: RawReassignment | None
 ) -> RequestResult | None:
-    """Why the move is not to be cancelled; None when it runs as it was."""
+    """Why the reassignment is not cancelled: it has changed since the look; None when it has not."""
     other = _another_topic(run, topic)
     if other is not None:
         return other
@@ -317,7 +317,7 @@ def no_longer_to_cancel(
 
 
 def no_longer_to_set(change: ThrottleChange, found: SeenThrottle | None, topic: RawTopic | None = None) -> str | None:
-    """Why the throttle is not to be changed; None when it is as it was."""
+    """Why the throttle is not changed: its setting has changed since the look; None when it has not."""
     if change.topic_id is not None and (topic is None or topic.topic_id != change.topic_id):
         return f"topic {change.resource.topic} could not be seen, or was deleted and created again"
     if change.expected is None:

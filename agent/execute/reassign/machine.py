@@ -91,7 +91,7 @@ _IS: Mapping[PlanCommand, str] = {PlanCommand.PAUSE: "paused already", PlanComma
 
 
 class PlanTransition(NamedTuple):
-    """What a command comes to."""
+    """The plan after a command, and the answer to the operator."""
 
     plan: ReassignmentPlan
     """As the command leaves it; the very same where nothing changes."""
@@ -101,50 +101,50 @@ class PlanTransition(NamedTuple):
     """The answer."""
 
 
-def transition(plan: ReassignmentPlan, command: CommandReceived, batches: int = 0) -> PlanTransition:
+def transition(plan: ReassignmentPlan, received: CommandReceived, batches: int = 0) -> PlanTransition:
     """The plan, which has not ended, after the command; ``batches`` is the number of its latest batch, 0 without one.
 
     A command that the plan has had already (`ReassignmentPlan.heard`) changes nothing.
     """
-    match command.word:
+    match received.command:
         case PlanCommand.CANCEL:
-            turn = _cancelled(plan, command)
+            result = _cancelled(plan, received)
         case PlanCommand.ROLLBACK:
-            turn = _rolled_back(plan, command, batches)
+            result = _rolled_back(plan, received, batches)
         case PlanCommand.PAUSE | PlanCommand.RESUME:
-            turn = _paused(plan, command)
-    again = turn.plan != plan and command.id and command.id == plan.heard
-    return turn._replace(plan=plan if again or turn.plan == plan else turn.plan._replace(heard=command.id))
+            result = _paused(plan, received)
+    again = result.plan != plan and received.id and received.id == plan.heard
+    return result._replace(plan=plan if again or result.plan == plan else result.plan._replace(heard=received.id))
 
 
-def _cancelled(plan: ReassignmentPlan, command: CommandReceived) -> PlanTransition:
+def _cancelled(plan: ReassignmentPlan, received: CommandReceived) -> PlanTransition:
     if plan.state is PlanState.CANCELLING:
         return PlanTransition(plan, done=True, sentence=f"{plan.proposal_id} is cancelling already")
     sentence = f"{plan.proposal_id} is cancelling: {_CANCELLED[plan.state]}"
-    return PlanTransition(_ending(plan, PlanState.CANCELLING, command), done=True, sentence=sentence)
+    return PlanTransition(_ending(plan, PlanState.CANCELLING, received), done=True, sentence=sentence)
 
 
-def _rolled_back(plan: ReassignmentPlan, command: CommandReceived, batches: int) -> PlanTransition:
+def _rolled_back(plan: ReassignmentPlan, received: CommandReceived, batches: int) -> PlanTransition:
     if plan.state not in TURNED_BACK:
         return PlanTransition(plan, done=True, sentence=f"{plan.proposal_id} is {plan.state.value} already")
     back_at = limits_words(plan.throttle_bytes_per_s, plan.max_moves)
     sentence = f"{plan.proposal_id} is rolling back: its moves, finished and in progress, are taken back{back_at}"
-    after = _ending(plan, PlanState.ROLLING_BACK, command)._replace(turned=batches)
+    after = _ending(plan, PlanState.ROLLING_BACK, received)._replace(turned=batches)
     return PlanTransition(after, done=True, sentence=sentence)
 
 
-def _paused(plan: ReassignmentPlan, command: CommandReceived) -> PlanTransition:
-    name, pausing = plan.proposal_id, command.word is PlanCommand.PAUSE
+def _paused(plan: ReassignmentPlan, received: CommandReceived) -> PlanTransition:
+    name, pausing = plan.proposal_id, received.command is PlanCommand.PAUSE
     if plan.state not in RUNNING:
         return PlanTransition(plan, done=False, sentence=f"{name} is {plan.state.value}, which is not paused")
     if plan.paused is pausing:
-        return PlanTransition(plan, done=True, sentence=f"{name} is {_IS[command.word]}")
-    return PlanTransition(plan._replace(paused=pausing), done=True, sentence=f"{name}: {_PAUSED[command.word]}")
+        return PlanTransition(plan, done=True, sentence=f"{name} is {_IS[received.command]}")
+    return PlanTransition(plan._replace(paused=pausing), done=True, sentence=f"{name}: {_PAUSED[received.command]}")
 
 
-def _ending(plan: ReassignmentPlan, state: PlanState, command: CommandReceived) -> ReassignmentPlan:
-    by = f" by {command.who}" if command.who else ""
-    sentence = f"{command.word.value} requested{by}"
+def _ending(plan: ReassignmentPlan, state: PlanState, received: CommandReceived) -> ReassignmentPlan:
+    by = f" by {received.who}" if received.who else ""
+    sentence = f"{received.command.value} requested{by}"
     return plan._replace(state=state, paused=False, elections=0, sentence=sentence)
 
 
@@ -166,7 +166,7 @@ def step(state: MachineState, event: MachineEvent, policy: ReassignmentPolicy) -
         case TimePassed(elapsed_ms):
             state = ticked(state, elapsed_ms, policy)
         case CommandReceived():
-            state = state._replace(words=(*state.words, event))
+            state = state._replace(commands=(*state.commands, event))
         case PlanAccepted(plan):
             state = state._replace(incoming=(*state.incoming, plan))
         case PlansKnown(plans):
@@ -221,7 +221,7 @@ def _go_on(state: MachineState, notices: MachineCommands = ()) -> tuple[MachineS
     """Append operators' commands, then look when it is time; nothing while an answer is awaited."""
     if state.waiting is not None:
         return state, notices
-    if state.words or state.incoming or lapsed(state):
+    if state.commands or state.incoming or lapsed(state):
         state, append, more = _with_commands(state)
         notices += more
         if append.changes:
@@ -334,18 +334,19 @@ def _with_commands(state: MachineState) -> tuple[MachineState, AppendJournal, Ma
     for name_, why in lapsed(state):
         ended = plans[name_]._replace(state=PlanState.CANCELLED, sentence=why)
         plans[name_] = changed[name_] = ended._replace(moved=moved_by(ended, ()))
-    for command in state.words:
-        former = plans.get(command.proposal_id)
+    for received in state.commands:
+        former = plans.get(received.proposal_id)
         after = (
             None
             if former is None or former.ended
-            else transition(former, command, latest_batch(state, command.proposal_id)).plan
+            else transition(former, received, latest_batch(state, received.proposal_id)).plan
         )
         if after is None or after == former:
-            notices.append(NotifyOperator(alarm=False, sentence=f"{command.word} {command.proposal_id}: nothing to do"))
+            sentence = f"{received.command} {received.proposal_id}: nothing to do"
+            notices.append(NotifyOperator(alarm=False, sentence=sentence))
             continue
-        plans[command.proposal_id] = changed[command.proposal_id] = after
-    return state._replace(words=(), incoming=()), AppendJournal(tuple(changed.values())), tuple(notices)
+        plans[received.proposal_id] = changed[received.proposal_id] = after
+    return state._replace(commands=(), incoming=()), AppendJournal(tuple(changed.values())), tuple(notices)
 
 
 def lapsed(state: MachineState) -> tuple[tuple[str, str], ...]:

@@ -80,7 +80,7 @@ class ClusterView(NamedTuple):
 
 
 class TimePassed(NamedTuple):
-    """Time passed."""
+    """Time that has passed since the last event, on the monotonic clock."""
 
     elapsed_ms: int
 
@@ -105,9 +105,9 @@ class RequestFate(StrEnum):
     NOT_NEEDED = "nothing to do"
     """NO_REASSIGNMENT_IN_PROGRESS, ELECTION_NOT_NEEDED."""
     REFUSED = "refused"
-    """For good: the same request would be refused again."""
+    """Refused for good: the same request would be refused again."""
     RETRY = "not now"
-    """For certain not done (NOT_CONTROLLER and the like)."""
+    """Certainly not done (NOT_CONTROLLER and the like): tried again later."""
     UNCLEAN = "needs an unclean election"
     """A cancel that would leave no replica in sync."""
     GONE = "no such topic"
@@ -141,9 +141,9 @@ class PlanCommand(StrEnum):
 
 
 class CommandReceived(NamedTuple):
-    """An operator's word about a plan."""
+    """An operator's command about a plan."""
 
-    word: PlanCommand
+    command: PlanCommand
     proposal_id: str
     who: str = ""
     id: str = ""
@@ -167,7 +167,7 @@ class BatchPermission(NamedTuple):
 
     begin: bool
     sentence: str = ""
-    """Why none may."""
+    """Why no batch may begin; empty when one may."""
     held: tuple[tuple[str, str], ...] = ()
     """(plan, why no new batch of it may begin now): its windows, topics that are excluded, racks that changed."""
     lapsed: tuple[tuple[str, str], ...] = ()
@@ -237,7 +237,7 @@ class CancelReassignments:
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """Whose reassignments they are."""
+        """Partitions whose reassignments are cancelled."""
         return tuple(run.id for run in self.runs)
 
 

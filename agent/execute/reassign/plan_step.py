@@ -62,7 +62,7 @@ Place = TypeVar("Place", int, "str | None")
 
 
 class CopyLoad(NamedTuple):
-    """What copies mean for one broker or one rack."""
+    """Copies and bytes that a batch brings to, and reads from, one broker or one rack."""
 
     copies_out: int
     copies_in: int

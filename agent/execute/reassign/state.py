@@ -52,7 +52,7 @@ _IDLE: IdentityMemo[Mapping[TopicPartition, int]] = IdentityMemo(4)
 
 
 class PartitionWatch(NamedTuple):
-    """How long a partition of the batch has shown the same."""
+    """Time without progress of one partition of the batch; ``token`` changes with any progress."""
 
     id: TopicPartition
     token: tuple[object, ...]
@@ -65,7 +65,7 @@ class PlanBackoff(NamedTuple):
     proposal_id: str
     left_ms: int
     times: int
-    """So many in a row."""
+    """Number of such answers in a row."""
     why: str
 
 
@@ -98,8 +98,10 @@ class MachineState(NamedTuple):
     backoffs: tuple[PlanBackoff, ...] = ()
     passed: frozenset[str] = frozenset()
     """Plans that had to wait when it was their turn, since something was last begun: the next one has its turn."""
-    words: tuple[CommandReceived, ...] = ()
+    commands: tuple[CommandReceived, ...] = ()
+    """Operators' commands that are not appended yet."""
     incoming: tuple[ReassignmentPlan, ...] = ()
+    """Accepted plans that are not appended yet."""
     notices: tuple[tuple[str, NotifyOperator], ...] = ()
     """Plan -> the last reported reason of its waiting (empty: none), so that it is reported once."""
     fenced: bool = False
@@ -149,15 +151,15 @@ class MachineState(NamedTuple):
         return why
 
     def rest(self, proposal_id: str) -> PlanBackoff | None:
-        """What that plan is left alone for; None when it is not."""
+        """The backoff of that plan; None when it has none."""
         return next((one for one in self.backoffs if one.proposal_id == proposal_id and one.left_ms > 0), None)
 
     def down_ms(self, broker: int) -> int:
-        """How long a broker has been down; 0 for one that is up or was just lost."""
+        """Milliseconds for which a broker has been down; 0 for one that is up or was just lost."""
         return dict(self.down).get(broker, 0)
 
     def idle_ms(self, partition: TopicPartition) -> int:
-        """How long a partition of the batch has shown the same."""
+        """Milliseconds for which a partition of the batch has shown no progress."""
         watches = self.watches
         if len(watches) <= _FEW:
             return next((watch.idle_ms for watch in watches if watch.id == partition), 0)
@@ -344,15 +346,15 @@ def _other_debts(records: ReassignmentRecords, change: ThrottleDebt | ClearedThr
 
 
 class PlanScope(NamedTuple):
-    """Of all targets of a plan."""
+    """Partitions, topics, brokers and throttle resources of all targets of a plan."""
 
     ids: frozenset[TopicPartition]
     topics: tuple[str, ...]
     """Sorted."""
     resources: tuple[ThrottleResource, ...]
-    """Whose settings matter for them, sorted."""
+    """Brokers and topics whose throttle settings the plan may change, sorted."""
     brokers: frozenset[int]
-    """With a replica before or after."""
+    """Brokers with a replica before or after."""
     moves_data: bool
     """False where only orders change."""
 
@@ -362,12 +364,12 @@ _TURNS: IdentityMemo[tuple[ReassignmentPlan, ...]] = IdentityMemo(8)
 
 
 def plan_scope(targets: tuple[ReassignmentTarget, ...]) -> PlanScope:
-    """Of these targets; the very same tuple is looked through once."""
+    """The scope of these targets; kept for the very same tuple."""
     return _WHOLE.of((targets,), lambda: _whole(targets), lambda _: len(targets) + 1)
 
 
 def eligible_plans(plans: tuple[ReassignmentPlan, ...]) -> tuple[ReassignmentPlan, ...]:
-    """Those that may have their turn: not one that is paused, nor one that changes what an earlier one does."""
+    """Plans that may have their turn: not one that is paused, nor one that changes what an earlier one does."""
     if len(plans) < 2:
         return tuple(plan for plan in plans if not plan.paused)
     return _TURNS.of((plans,), lambda: _in_turn(plans), lambda _: 1)

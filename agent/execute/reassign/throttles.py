@@ -125,7 +125,7 @@ def throttle_status(debt: ThrottleDebt, cluster: ClusterView) -> ThrottleStatus:
 
 
 def own_value(debt: ThrottleDebt, cluster: ClusterView) -> str | None:
-    """What is set there now."""
+    """The value that the debt's resource has for its key by this look; None: not set."""
     rows = cluster.throttles
     owns = _OWN.of((rows,), lambda: {(it.resource, it.key): it.own for it in rows}, lambda _: 1)
     return owns.get((debt.resource, debt.key))
@@ -146,14 +146,14 @@ def complete(debt: ThrottleDebt, cluster: ClusterView) -> bool:
 
 
 def throttle_update(debt: ThrottleDebt) -> ThrottleChange:
-    """What makes the debt. A rate is set where there is none, or one of ours; entries are added to any list."""
+    """The change that sets a throttle of ours: a rate only where there is none or ours, entries in any list."""
     if isinstance(debt.ours, tuple):
         return ThrottleChange(debt.resource, debt.key, OpType.APPEND, debt.value, topic_id=debt.topic_id)
     return ThrottleChange(debt.resource, debt.key, OpType.SET, debt.value, expected=(None, *debt.rates), alone=True)
 
 
 def throttle_removal(debt: ThrottleDebt, cluster: ClusterView) -> ThrottleChange:
-    """What pays the debt, given that its throttle is set."""
+    """The change that removes a throttle of ours, given that it is set."""
     own = own_value(debt, cluster) or ""
     if isinstance(debt.ours, int):
         if debt.before is None:
@@ -165,7 +165,7 @@ def throttle_removal(debt: ThrottleDebt, cluster: ClusterView) -> ThrottleChange
 
 
 def applied(own: str | None, change: ThrottleChange) -> str | None:
-    """What IncrementalAlterConfigs makes of a value."""
+    """The value of a config after IncrementalAlterConfigs has applied the change; None: not set."""
     if change.op is OpType.SET:
         return change.value
     if change.op is OpType.DELETE:
@@ -178,7 +178,7 @@ def applied(own: str | None, change: ThrottleChange) -> str | None:
 
 
 def resources_of(targets: Iterable[ReassignmentTarget], debts: Iterable[ThrottleDebt]) -> tuple[ThrottleResource, ...]:
-    """Whose settings matter for these, sorted."""
+    """Brokers and topics whose throttle settings these targets and debts concern, sorted."""
     resources = {debt.resource for debt in debts}
     moving = [target for target in targets if target.moves_data]
     resources.update(ThrottleResource(topic=topic) for topic in {target.id.topic for target in moving})

@@ -78,7 +78,7 @@ class GroupView(NamedTuple):
 
 
 def group_view(group: Group | None) -> GroupView | None:
-    """What a snapshot shows of a group; None of one that is not there."""
+    """The view of a group of a snapshot; None for a group that is not there."""
     if group is None:
         return None
     if isinstance(group, OtherGroup):
@@ -100,7 +100,7 @@ def group_view(group: Group | None) -> GroupView | None:
 
 
 def raw_group_view(group: RawClassicGroup) -> GroupView:
-    """What a description taken this moment shows."""
+    """The view of a group that was described this moment."""
     decoded = [_decoded(member, group.protocol) for member in group.members] if group.state == STABLE else []
     streams = group.protocol == STREAMS_PROTOCOL
     kind = GroupKind.CLASSIC_STREAMS if streams else GroupKind.CLASSIC_CONSUMER
@@ -260,7 +260,7 @@ def judge_one(entry: TriggerEntry, snapshot: Snapshot) -> TriggerJudgement | Non
 
 
 class _Judgement(NamedTuple):
-    """A verdict on its way."""
+    """A verdict before it has a time."""
 
     verdict: TriggerVerdict
     sentence: str

@@ -37,19 +37,19 @@ _MOST = 4_096
 
 
 class AttemptBudgets:
-    """How many failures each key has left."""
+    """Budgets of failed sign-ins by key: an address or a name."""
 
     def __init__(self, clock_s: Callable[[], float]) -> None:
         self._clock_s = clock_s
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def left(self, key: str) -> float:
-        """Failures that it may still have."""
+        """Failures that the key has left; one comes back every `REFILL_S` seconds."""
         budget, at = self._left.get(key, (float(BURST), 0.0))
         return min(float(BURST), budget + (self._clock_s() - at) / REFILL_S)
 
     def take(self, key: str) -> None:
-        """One failure more."""
+        """Count one failed sign-in of the key."""
         left = max(0.0, self.left(key) - 1)
         self._left.pop(key, None)
         self._left[key] = (left, self._clock_s())
@@ -57,7 +57,7 @@ class AttemptBudgets:
             self._left.popitem(last=False)
 
     def forget(self, key: str) -> None:
-        """It has succeeded."""
+        """Drop the key's failures: its sign-in has succeeded."""
         self._left.pop(key, None)
 
 

@@ -63,7 +63,7 @@ class OidcProvider:
 
     @property
     def issuer(self) -> str:
-        """As the settings name it."""
+        """URL of the issuer, as in the settings."""
         return self._settings.issuer or ""
 
     def begin(self, following: str, address: str) -> tuple[str, str]:

@@ -37,7 +37,7 @@ class SignInWay(StrEnum):
     """The way in which a person was identified."""
 
     NONE = "none"
-    """It is not known."""
+    """Not signed in."""
     TOKEN = "token"  # noqa: S105 the name of a way
     OIDC = "oidc"
     PROXY = "proxy"
@@ -92,7 +92,7 @@ def person_name(text: object) -> str | None:
 
 
 def person_of(request: Request) -> SignedInPerson:
-    """Who sent this request; the access middleware found out."""
+    """The person of this request, as the access middleware has identified them."""
     return cast("SignedInPerson", getattr(request.state, "person", NO_ONE))
 
 

@@ -1,6 +1,6 @@
-"""Checks of a request before anyone looks at who sent it: host, origin, fetch metadata, headers sent twice, body.
+"""Checks of a request that need no identity: host, origin, fetch metadata, headers sent twice, body.
 
-Sources: Fetch (Origin, ``Sec-Fetch-*``), RFC 6265 (cookies). Nothing here knows people.
+Sources: Fetch (Origin, ``Sec-Fetch-*``), RFC 6265 (cookies). They precede the identification of the sender.
 """
 
 from __future__ import annotations

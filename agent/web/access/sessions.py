@@ -81,7 +81,7 @@ class SessionStore:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of open sessions."""
         return len(self._sessions)
 
     def _is_over(self, session: WebSession, now_ms: int) -> bool:

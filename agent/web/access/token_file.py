@@ -48,11 +48,11 @@ class TokenEntry(NamedTuple):
 
     @property
     def person(self) -> SignedInPerson:
-        """Who has the token."""
+        """The person of this token."""
         return SignedInPerson(self.name, up_to(self.role), SignInWay.TOKEN)
 
     def line(self) -> str:
-        """As it is written in the file."""
+        """The entry as a line of the file."""
         until = "" if self.expires_ms is None else f", expires: {_day(self.expires_ms)}"
         return f'- {{name: "{self.name}", role: {self.role.value}, hash: "{self.hashed}"{until}}}'
 

@@ -39,7 +39,7 @@ class ListKind(NamedTuple):
 
 
 class ListQuery(NamedTuple):
-    """What a request for a list asks for."""
+    """Search text, sort order, page size and cursor of a request for a list."""
 
     limit: int
     cursor: str | None
@@ -48,7 +48,7 @@ class ListQuery(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """What a cursor was given for."""
+        """Sort order and search text: a cursor holds for these alone."""
         return f"{self.sort}\n{self.q}"
 
 

@@ -43,7 +43,7 @@ class FirstStep(NamedTuple):
     sentence: str
     href: Markup
     words: str
-    """Of the link."""
+    """Text of the link."""
     usd_per_day: float | None
     """Dollars a day that it may save, or costs until it is mended; None where that is unknown."""
     money: str | None
