@@ -23,7 +23,7 @@ from agent.values.reassignment import (
     ThrottleDebt,
     attempt,
     of_plan,
-    proposal_of,
+    rolled_back_plan,
     taken_back_by,
 )
 from assignors.problem import TopicPartition
@@ -163,6 +163,13 @@ def history_of_plan(view: JournalState, name: str) -> list[HistoryRow]:
 def history_of_proposal(view: JournalState, proposal_id: str) -> list[HistoryRow]:
     """The rows of every attempt at a proposal, and of the plans that roll one back, the latest last."""
     return [row for plan, row in _history(view) if plan is not None and proposal_of(plan) == proposal_id]
+
+
+def proposal_of(name: str) -> str:
+    """The proposal that a plan of this name carries out, or rolls back: `p-1` of `p-1.2` and of `p-1-back.2`."""
+    while (of := rolled_back_plan(name)) is not None:
+        name = of
+    return attempt(name).of
 
 
 def _history(view: JournalState) -> list[tuple[str | None, HistoryRow]]:

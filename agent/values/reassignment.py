@@ -333,13 +333,6 @@ def rolled_back_plan(name: str) -> str | None:
     return of.removesuffix(_BACK) if of.endswith(_BACK) else None
 
 
-def proposal_of(name: str) -> str:
-    """The proposal that a plan of this name carries out, or rolls back: `p-1` of `p-1.2` and of `p-1-back.2`."""
-    while (of := rolled_back_plan(name)) is not None:
-        name = of
-    return attempt(name).of
-
-
 def taken_back_by(plans: tuple[ReassignmentPlan, ...], name: str) -> ReassignmentPlan | None:
     """The plan that takes that ended one back, or has; None where none does, or where that was taken back itself."""
     back = newest_rollback(plans, name)

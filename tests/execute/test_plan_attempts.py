@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.documents.journal import proposal_of
 from agent.execute.commands.apply import apply_commands, replay_undelivered
 from agent.execute.commands.command_context import ExpectedVerdict
 from agent.execute.reassign.messages import BatchPermission, CommandReceived, PlanAccepted, PlanCommand
@@ -23,7 +24,6 @@ from agent.values.reassignment import (
     in_force,
     latest,
     moved_by,
-    proposal_of,
     rollback_name,
     rolled_back_plan,
 )

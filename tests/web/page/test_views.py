@@ -13,14 +13,11 @@ from lxml.etree import _Element as HtmlElement
 
 from agent.values.finding import FindingReason, SubjectId
 from agent.values.limits import Limits
-from agent.values.plan import Plan, Unplanned
 from agent.web.page.environment import environment
 from agent.web.page.findings import _sentence
-from agent.web.page.group_page import _why_not
 from agent.web.page.group_tiles import _reader_name
 from agent.web.page.page_documents import FindingRemedies
 from agent.web.page.routes import VIEWS
-from assignors.problem import TopicPartition
 from config.foreign_text import is_unsafe
 from tests.builders import an_observation, consumer, instance, reader, with_group
 from tests.foreign_texts import POISONS
@@ -356,28 +353,6 @@ def test_an_assignor_is_no_mend_where_no_assignment_can_be_local() -> None:
     }
     (beside,) = [one for one in look.detection.findings if one.subject.name == "beside" and one.reason in kinds]
     assert "replicas and leaders near the members" in of(beside).words
-
-
-def test_a_finding_about_a_topic_says_why_a_partition_of_it_is_not_moved() -> None:
-    look = WORLDS["sick"]()
-    (found,) = [one for one in look.detection.findings if one.reason is FindingReason.REPLICAS_SHARE_RACK][:1]
-    finding, of = replace(found, held=False), found.subject.name
-    assert found.subject.kind == "topic"
-    plans = {
-        why: Plan(unplanned=((TopicPartition(topic, 0), why), (TopicPartition(topic, 1), Unplanned.NO_LEADER)))
-        for topic, why in ((of, Unplanned.RUNNING), (f"{of}-1", Unplanned.CAPPED))
-    }
-    shown = {why: FindingRemedies(look._replace(plan=plan)).of(finding).why_not for why, plan in plans.items()}
-    assert shown == {Unplanned.RUNNING: Unplanned.RUNNING.value, Unplanned.CAPPED: ""}
-
-
-def test_a_group_says_why_its_warm_ups_do_not_take_over() -> None:
-    look = WORLDS["sick"]()
-    task = next(one for one in look.detection.findings if one.subject.kind == "task")
-    assert task.group is not None
-    plan = Plan(unplanned=((task.id, Unplanned.ROLLING),))
-    assert _why_not(look._replace(plan=plan), task.group) == Unplanned.ROLLING.value
-    assert _why_not(look._replace(plan=plan), "another") is None
 
 
 @pytest.mark.parametrize(
