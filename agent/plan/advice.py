@@ -81,7 +81,7 @@ def _broker_racks(context: PlanContext) -> Advised:
             setting=BROKER_RACK,
             now=None,
             wanted=choice,
-            line=f"broker.rack={choice}",
+            line=f"{BROKER_RACK}={choice}",
             why="without it new topics ignore racks, and no partition with a replica there can be called local",
             who=tuple(f"broker {name}" + (f" ({located[name]})" if name in located else "") for name in who),
             findings=ids,
@@ -136,7 +136,7 @@ def _client_racks(context: PlanContext) -> Advised:
             setting=CLIENT_RACK,
             now=listed(sent_racks) or None,
             wanted=wanted,
-            line=f"client.rack={wanted}",
+            line=f"{CLIENT_RACK}={wanted}",
             why=why,
             who=who,
             findings=ids,
@@ -160,7 +160,7 @@ def _upgrades(context: PlanContext) -> Advised:
             setting="client version",
             now=f"subscription version {oldest}",
             wanted=f"{FIRST_WITH_RACK}, or newer",
-            line=f"client.rack={choice}  # after an upgrade to {FIRST_WITH_RACK}, or newer"
+            line=f"{CLIENT_RACK}={choice}  # after an upgrade to {FIRST_WITH_RACK}, or newer"
             + (" (kafka-python, aiokafka: docs/clients.md)" if oldest == 0 else ""),
             why="subscriptions below version 3 have no room for a rack, so client.rack is not sent even when it is set",
             who=who,
@@ -250,7 +250,7 @@ def _tags(group: StreamsGroup, snapshot: Snapshot, ids: tuple[str, ...]) -> Advi
     """The processes' tag with the same values as their racks, else a new one."""
     telling = _tag_of_racks(group)
     wanted = telling or "rack"
-    line = f"rack.aware.assignment.tags={wanted}"
+    line = f"{RACK_AWARE_TAGS}={wanted}"
     if telling is None:
         line += f"\nclient.tag.rack={racks_to_choose(snapshot)}"
     return AdvicePlan(
