@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Self
 
 from pydantic import ConfigDict, RootModel, SecretStr, model_validator
@@ -38,7 +37,7 @@ from config.kafka_keys import (
     STORES,
     KafkaKey,
 )
-from config.properties import load_properties, resolve_references
+from config.properties import resolve_references
 from config.setting_mistake import SettingMistake, nearest
 
 _PROVIDER_CLASSES = ("EnvVarConfigProvider", "FileConfigProvider", "DirectoryConfigProvider")
@@ -54,9 +53,8 @@ _TO_PEM = {
 class KafkaClientConfig(RootModel[dict[str, str | SecretStr]]):
     """The checked connection settings, dotted name -> value, in the table's own names (aliases and JAAS resolved).
 
-    Build it from a mapping (`KafkaClientConfig.model_validate`, or as a field of the settings) or from a properties
-    file (`from_properties`). A mistake is a `SettingMistake`, which pydantic wraps when the model is a field: the outer
-    model must set ``hide_input_in_errors``, or pydantic prints the raw values.
+    Build it from a mapping: with `of`, or as a field of the settings. There pydantic wraps the `SettingMistake` of a
+    mistake: the outer model must set ``hide_input_in_errors``, or pydantic prints the raw values.
     """
 
     model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
@@ -74,11 +72,6 @@ class KafkaClientConfig(RootModel[dict[str, str | SecretStr]]):
             raise SettingMistake("", "the kafka section holds dotted names, such as bootstrap.servers: host:9092")
         written = {str(key): _as_text(str(key), value) for key, value in raw.items()}
         return cls._checked(_folded(written, os.environ))
-
-    @classmethod
-    def from_properties(cls, path: Path) -> Self:
-        """Settings of an imported ``.properties`` file. Raises SettingMistake."""
-        return cls.of(load_properties(path))
 
     @classmethod
     def of(cls, values: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Self:

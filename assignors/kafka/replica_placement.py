@@ -1,4 +1,4 @@
-"""Kafka's ``AdminUtils`` (KIP-36, 0.10 to 3.9 with ZooKeeper): replicas of new topics, partitions and reassignments.
+"""Kafka's ``AdminUtils`` (KIP-36, 0.10 to 3.9 with ZooKeeper): replicas of new topics and partitions.
 
 Leaders go round the brokers, followers at a shift that grows with each round. Brokers are ordered rack by turn, and a
 follower skips racks that have a replica while another has none. Kafka's random start and first shift are given as
@@ -8,7 +8,6 @@ follower skips racks that have a replica while another has none. Kafka's random 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from enum import StrEnum
 from typing import NamedTuple
 
 from assignors.kafka.exceptions import (
@@ -16,8 +15,8 @@ from assignors.kafka.exceptions import (
     InvalidPartitionsException,
     InvalidReplicationFactorException,
 )
-from assignors.kafka.java import hash_order, string_hash, topic_partition_hash, utf16_key
-from assignors.problem import BadProblem, TopicPartition
+from assignors.kafka.java import utf16_key
+from assignors.problem import BadProblem
 
 
 class BrokerMetadata(NamedTuple):
@@ -25,17 +24,6 @@ class BrokerMetadata(NamedTuple):
 
     id: int
     rack: str | None
-
-
-class RackAwareMode(StrEnum):
-    """What to make of racks, above all when some brokers have one and some have none."""
-
-    ENFORCED = "enforced"
-    """Refuse brokers of which only some have a rack: creating topics with Kafka's tools, adding partitions."""
-    SAFE = "safe"
-    """Then look at no rack: topics that a broker creates by itself."""
-    DISABLED = "disabled"
-    """Never look at racks: ``--disable-rack-aware``."""
 
 
 class PlacementStart(NamedTuple):
@@ -60,10 +48,9 @@ def create_topic(
     partitions: int,
     replication_factor: int,
     start: PlacementStart | Callable[[int], PlacementStart],
-    mode: RackAwareMode = RackAwareMode.ENFORCED,
 ) -> dict[int, tuple[int, ...]]:
     """Return the replicas of a new topic by partition, preferred leader first. Raises as ``assign_replicas``."""
-    return assign_replicas(usable(brokers, mode), partitions, replication_factor, start)
+    return assign_replicas(usable(brokers), partitions, replication_factor, start)
 
 
 def add_partitions(
@@ -71,14 +58,13 @@ def add_partitions(
     topic: str,
     existing: Mapping[int, Sequence[int]],
     partitions: int,
-    mode: RackAwareMode = RackAwareMode.ENFORCED,
 ) -> dict[int, tuple[int, ...]]:
     """Return the replicas of the partitions that ``topic`` lacks to have ``partitions``; nothing is random here.
 
     The round begins at the preferred leader of partition 0 (or the next broker). Kafka counts to that leader in the
     order of ids even where the round itself goes by racks, so leaders may end uneven. Raises what Kafka throws.
     """
-    lined_up = usable(brokers, mode)
+    lined_up = usable(brokers)
     if 0 not in existing or not existing[0]:
         raise AdminOperationException(
             f"Unexpected existing replica assignment for topic '{topic}', partition id 0 is missing. "
@@ -100,40 +86,15 @@ def add_partitions(
     )
 
 
-def reassign(
-    brokers: Iterable[BrokerMetadata],
-    current: Mapping[TopicPartition, Sequence[int]],
-    start: PlacementStart | Callable[[int], PlacementStart],
-    mode: RackAwareMode = RackAwareMode.ENFORCED,
-) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return what ``kafka-reassign-partitions --generate`` proposes: every topic laid out as if it were new.
-
-    A topic keeps the replication factor of whichever partition Kafka's map gives first, and its partitions are taken to
-    be numbered from 0 on. Topics draw their starts in the order of Kafka's map.
-    """
-    lined_up = usable(brokers, mode)
-    of_topic: dict[str, list[TopicPartition]] = {}
-    for partition in hash_order(sorted(current), topic_partition_hash):
-        of_topic.setdefault(partition.topic, []).append(partition)
-    proposed: dict[TopicPartition, tuple[int, ...]] = {}
-    for topic in hash_order(of_topic, string_hash):
-        partitions = of_topic[topic]
-        laid_out = assign_replicas(lined_up, len(partitions), len(current[partitions[0]]), start)
-        proposed |= {TopicPartition(topic, number): replicas for number, replicas in laid_out.items()}
-    return proposed
-
-
-def usable(brokers: Iterable[BrokerMetadata], mode: RackAwareMode) -> list[BrokerMetadata]:
-    """The brokers by id, with racks as ``mode`` needs them. Raises AdminOperationException when only some have one."""
+def usable(brokers: Iterable[BrokerMetadata]) -> list[BrokerMetadata]:
+    """The brokers by id. Raises AdminOperationException when only some have a rack (``RackAwareMode.Enforced``)."""
     lined_up = sorted(brokers, key=lambda broker: broker.id)
     without = sum(broker.rack is None for broker in lined_up)
-    if mode is RackAwareMode.ENFORCED and 0 < without < len(lined_up):
+    if 0 < without < len(lined_up):
         raise AdminOperationException(
             "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica "
             "assignment without rack information."
         )
-    if mode is RackAwareMode.DISABLED or without:
-        return [BrokerMetadata(broker.id, None) for broker in lined_up]
     return lined_up
 
 

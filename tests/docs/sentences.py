@@ -222,7 +222,7 @@ class _Reader(ast.NodeVisitor):
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         text = "".join(
-            self._placeholder(part) if isinstance(part, ast.FormattedValue) else part.value
+            part.value if isinstance(part, ast.Constant) else self._placeholder(part)
             for part in node.values
             if not isinstance(part, ast.Constant) or isinstance(part.value, str)
         )
@@ -232,9 +232,9 @@ class _Reader(ast.NodeVisitor):
                 self._choice(part.value)
                 self.visit(part.value)
 
-    def _placeholder(self, part: ast.FormattedValue) -> str:
-        match part.value:
-            case ast.Name(id=name):
+    def _placeholder(self, part: ast.expr) -> str:
+        match part:
+            case ast.FormattedValue(value=ast.Name(id=name)):
                 return self._facts.get(name, PLACEHOLDER)
             case _:
                 return PLACEHOLDER

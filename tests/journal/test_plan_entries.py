@@ -77,7 +77,7 @@ BATCHES = st.builds(
 )
 RESOURCES = [ThrottleResource(broker=0), ThrottleResource(broker=2147483647), ThrottleResource(topic="a.b")]
 DEBTS = st.builds(
-    lambda place, ours, before: ThrottleDebt(*place, ours, before, "p-1", 1),
+    lambda place, ours, before: ThrottleDebt(place[0], place[1], ours, before, "p-1", 1),
     st.sampled_from([(resource, key) for resource in RESOURCES for key in KEYS_OF[resource.kind]]),
     st.text(max_size=3),
     st.none() | st.text(max_size=3),

@@ -21,14 +21,12 @@ from assignors.kafka.java import JavaRandom
 from assignors.kafka.replica_placement import (
     BrokerMetadata,
     PlacementStart,
-    RackAwareMode,
     add_partitions,
     alternate_racks,
     assign_replicas,
     create_topic,
-    reassign,
 )
-from assignors.problem import BadProblem, TopicPartition
+from assignors.problem import BadProblem
 from tests.assignors.kafka.golden import assert_as_kafka, golden_cases
 from tests.assignors.strategies import examples
 
@@ -77,8 +75,6 @@ def test_kip_36_without_any_rack_the_placement_is_the_old_one() -> None:
     without = brokers(None, None, None, None, None)
     expected = {0: (0, 1, 2), 1: (1, 2, 3), 2: (2, 3, 4), 3: (3, 4, 0), 4: (4, 0, 1), 5: (0, 2, 3)}
     assert create_topic(without, 6, 3, PlacementStart.fixed(0)) == expected
-    everything = {broker: broker._replace(rack=f"rack{broker.id % 2}") for broker in without}
-    assert create_topic(everything.values(), 6, 3, PlacementStart.fixed(0), RackAwareMode.DISABLED) == expected
 
 
 class TestAddedPartitions:
@@ -116,46 +112,11 @@ class TestAddedPartitions:
             add_partitions(SIX[:3], "orders", existing, partitions)
 
 
-class TestReassigned:
-    def test_every_topic_is_laid_out_as_if_it_were_new(self) -> None:
-        current = {TopicPartition("orders", number): (0, 1) for number in range(3)}
-        current[TopicPartition("payments", 0)] = (5,)
-        random = JavaRandom(7)
-        proposed = reassign(SIX, current, lambda size: PlacementStart.drawn(random.next_int, size))
-        replay = JavaRandom(7)
-        # Kafka's map gives payments before orders, so payments draws first.
-        payments = create_topic(SIX, 1, 1, PlacementStart.drawn(replay.next_int, 6))
-        orders = create_topic(SIX, 3, 2, PlacementStart.drawn(replay.next_int, 6))
-        assert proposed == {
-            **{TopicPartition("orders", number): replicas for number, replicas in orders.items()},
-            TopicPartition("payments", 0): payments[0],
-        }
-
-    def test_replicas_may_only_go_to_the_brokers_given(self) -> None:
-        current = {TopicPartition("orders", number): (0, 2, 4) for number in range(12)}
-        proposed = reassign(SIX[2:], current, PlacementStart.fixed(0))
-        assert {replica for replicas in proposed.values() for replica in replicas} == {2, 3, 4, 5}
-
-
-@pytest.mark.parametrize(
-    ("mode", "expected"),
-    [
-        pytest.param(RackAwareMode.ENFORCED, None, id="tools refuse"),
-        pytest.param(RackAwareMode.SAFE, {0: (0, 1)}, id="a broker that creates a topic by itself looks at no rack"),
-        pytest.param(RackAwareMode.DISABLED, {0: (0, 1)}, id="switched off, no rack is looked at"),
-    ],
-)
-def test_brokers_of_which_one_has_no_rack(mode: RackAwareMode, expected: Any) -> None:
-    def place() -> Any:
-        return create_topic(brokers("a", "a", "b", None), 1, 2, PlacementStart.fixed(0), mode)
-
-    if expected is not None:
-        assert place() == expected
-        return
+def test_brokers_of_which_one_has_no_rack() -> None:
     with pytest.raises(
         AdminOperationException, match=r"Not all brokers have rack information\. Add --disable-rack-aware"
     ) as thrown:
-        place()
+        create_topic(brokers("a", "a", "b", None), 1, 2, PlacementStart.fixed(0))
     assert thrown.value.kafka_name == "AdminOperationException"
 
 
