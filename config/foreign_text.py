@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 MOST_RUN = 256
-"""Characters of a word; Kafka's longest topic name has 249."""
+"""Characters of a word: more than Kafka's longest topic name has."""
 MOST_TEXT = 2_000
 """Characters of one text: a sentence, a cell, a line."""
 MOST_ITEMS = 10

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from config.kafka_keys import JAAS
 from config.setting_mistake import SettingMistake
 
-_KEY = "sasl.jaas.config"
 _FLAGS = {"required", "requisite", "sufficient", "optional"}
 _TOKEN = re.compile(r'\s*(?:"((?:[^"\\]|\\.)*)"|([=;])|([^\s=;"]+))')
-_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
-_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
 class JaasLogin(NamedTuple):
@@ -29,14 +29,14 @@ def parse_jaas(line: str) -> JaasLogin:
     """User and password of a PLAIN or SCRAM login module. Raises SettingMistake, whose text never holds a value."""
     tokens = _tokens(line)
     if len(tokens) < 2 or tokens[1].lower() not in _FLAGS:
-        raise SettingMistake(_KEY, f'write it as: {_SCRAM} required username="…" password="…";')
+        raise SettingMistake(JAAS, f'write it as: {SCRAM_LOGIN} required username="…" password="…";')
     module, options = tokens[0], _options(tokens[2:])
-    if module not in (_PLAIN, _SCRAM):
-        raise SettingMistake(_KEY, _refusal(module))
+    if module not in (PLAIN_LOGIN, SCRAM_LOGIN):
+        raise SettingMistake(JAAS, _refusal(module))
     missing = [name for name in ("username", "password") if name not in options]
     if missing:
-        raise SettingMistake(_KEY, f"{' and '.join(missing)} missing")
-    return JaasLogin(options["username"], options["password"], module == _SCRAM)
+        raise SettingMistake(JAAS, f"{' and '.join(missing)} missing")
+    return JaasLogin(options["username"], options["password"], module == SCRAM_LOGIN)
 
 
 def _tokens(line: str) -> list[str]:
@@ -46,18 +46,18 @@ def _tokens(line: str) -> list[str]:
     while at < len(text):
         found = _TOKEN.match(text, at)
         if found is None:
-            raise SettingMistake(_KEY, "a quote is not closed")
+            raise SettingMistake(JAAS, "a quote is not closed")
         quoted, sign, bare = found.groups()
         tokens.append(re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else sign or bare)
         at = found.end()
     if tokens and tokens[-1] == ";":
         return tokens[:-1]
-    raise SettingMistake(_KEY, "it must end with a semicolon")
+    raise SettingMistake(JAAS, "it must end with a semicolon")
 
 
 def _options(tokens: list[str]) -> dict[str, str]:
     if len(tokens) % 3 or any(sign != "=" for sign in tokens[1::3]) or ";" in tokens[0::3]:
-        raise SettingMistake(_KEY, "options are written name=value, and one login module is enough")
+        raise SettingMistake(JAAS, "options are written name=value, and one login module is enough")
     return dict(zip(tokens[0::3], tokens[2::3], strict=True))
 
 

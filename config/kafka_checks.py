@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from config.kafka_keys import KafkaKey
+from config.kafka_keys import (
+    KEY_LOCATION,
+    SASL_MECHANISM,
+    SASL_PASSWORD,
+    SASL_USERNAME,
+    SECURITY_PROTOCOL,
+    KafkaKey,
+)
 from config.plain_file import why_not_plain
 from config.secrets import masked
 from config.setting_mistake import SettingMistake
@@ -34,17 +41,18 @@ def checked_value(key: KafkaKey, value: str) -> str:
 
 def refuse_contradictions(values: Mapping[str, str]) -> None:
     """Raise SettingMistake for settings that are right alone and wrong, or without effect, together."""
-    protocol = values.get("security.protocol", "PLAINTEXT")
-    given = [name for name in ("sasl.mechanism", "sasl.username", "sasl.password") if name in values]
+    protocol = values.get(SECURITY_PROTOCOL, "PLAINTEXT")
+    login = (SASL_MECHANISM, SASL_USERNAME, SASL_PASSWORD)
+    given = [name for name in login if name in values]
     if protocol.startswith("SASL_") and len(given) < 3:
-        missing = [name for name in ("sasl.mechanism", "sasl.username", "sasl.password") if name not in values]
-        raise SettingMistake("security.protocol", f"{protocol} also needs {' and '.join(missing)}")
+        missing = [name for name in login if name not in values]
+        raise SettingMistake(SECURITY_PROTOCOL, f"{protocol} also needs {' and '.join(missing)}")
     if given and not protocol.startswith("SASL_"):
-        raise SettingMistake(given[0], f"it has no effect with security.protocol {protocol}; use SASL_SSL")
+        raise SettingMistake(given[0], f"it has no effect with {SECURITY_PROTOCOL} {protocol}; use SASL_SSL")
     tls = [name for name in values if name.startswith("ssl.")]
     if tls and not protocol.endswith("SSL"):
         wanted = "SASL_SSL" if protocol.startswith("SASL_") else "SSL"
-        raise SettingMistake(tls[0], f"it has no effect with security.protocol {protocol}; use {wanted}")
+        raise SettingMistake(tls[0], f"it has no effect with {SECURITY_PROTOCOL} {protocol}; use {wanted}")
     for name in values:
         if name.endswith(".location") and (why := why_not_plain(values[name])) is not None:
             raise SettingMistake(name, f"{values[name]} cannot be read ({why})")
@@ -55,7 +63,7 @@ def refuse_contradictions(values: Mapping[str, str]) -> None:
         if len(names) > 1:
             raise SettingMistake(f"ssl.{part}.pem", f"give it or ssl.{part}.location, not both")
     if bool(given_as["key"]) != bool(given_as["certificate"]):
-        raise SettingMistake("ssl.key.location", "a client certificate needs both its key and its certificate")
+        raise SettingMistake(KEY_LOCATION, "a client certificate needs both its key and its certificate")
 
 
 def _checked_addresses(name: str, value: str) -> str:

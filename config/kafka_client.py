@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Self
 
 from pydantic import ConfigDict, RootModel, SecretStr, model_validator
@@ -18,24 +17,31 @@ from config.jaas import parse_jaas
 from config.kafka_checks import checked_value, refuse_contradictions
 from config.kafka_keys import (
     ALIASES,
+    CA_LOCATION,
+    CERTIFICATE_LOCATION,
+    CLIENT_ID,
     DEFAULT_CLIENT_ID,
     FOLDED,
+    HOST_CHECK,
     IGNORED,
     JAAS,
+    KEY_LOCATION,
     KEYS,
     KEYSTORES,
     MECHANISMS,
     REFUSED,
+    SASL_MECHANISM,
+    SASL_PASSWORD,
+    SASL_USERNAME,
+    SECURITY_PROTOCOL,
     STORES,
     KafkaKey,
 )
-from config.properties import load_properties, resolve_references
+from config.properties import resolve_references
 from config.setting_mistake import SettingMistake, nearest
 
 _PROVIDER_CLASSES = ("EnvVarConfigProvider", "FileConfigProvider", "DirectoryConfigProvider")
 _PEM_SUFFIXES = (".pem", ".crt", ".cer", ".key", ".ca")
-
-_HOST_CHECK = "ssl.endpoint.identification.algorithm"
 
 _TO_PEM = {
     "JKS": "keytool -importkeystore -srckeystore STORE.jks -destkeystore STORE.p12 -deststoretype PKCS12 && "
@@ -47,9 +53,8 @@ _TO_PEM = {
 class KafkaClientConfig(RootModel[dict[str, str | SecretStr]]):
     """The checked connection settings, dotted name -> value, in the table's own names (aliases and JAAS resolved).
 
-    Build it from a mapping (`KafkaClientConfig.model_validate`, or as a field of the settings) or from a properties
-    file (`from_properties`). A mistake is a `SettingMistake`, which pydantic wraps when the model is a field: the outer
-    model must set ``hide_input_in_errors``, or pydantic prints the raw values.
+    Build it from a mapping: with `of`, or as a field of the settings. There pydantic wraps the `SettingMistake` of a
+    mistake: the outer model must set ``hide_input_in_errors``, or pydantic prints the raw values.
     """
 
     model_config = ConfigDict(frozen=True, hide_input_in_errors=True)
@@ -69,11 +74,6 @@ class KafkaClientConfig(RootModel[dict[str, str | SecretStr]]):
         return cls._checked(_folded(written, os.environ))
 
     @classmethod
-    def from_properties(cls, path: Path) -> Self:
-        """Settings of an imported ``.properties`` file. Raises SettingMistake."""
-        return cls.of(load_properties(path))
-
-    @classmethod
     def of(cls, values: Mapping[str, str], environ: Mapping[str, str] | None = None) -> Self:
         """Settings of a mapping of dotted names. Raises SettingMistake itself, not pydantic's error."""
         return cls._of_folded(_folded(values, os.environ if environ is None else environ))
@@ -89,7 +89,7 @@ class KafkaClientConfig(RootModel[dict[str, str | SecretStr]]):
         Every client has a name, and none writes log lines of its own to stderr: causes come with its errors.
         """
         settings = {key.confluent: _typed(key, value) for key, value in self._keys() if key.confluent is not None}
-        return {"client.id": DEFAULT_CLIENT_ID, **settings, "log_level": 0}
+        return {CLIENT_ID: DEFAULT_CLIENT_ID, **settings, "log_level": 0}
 
     def kafka_python(self) -> dict[str, Any]:
         """Keyword arguments in kafka-python's names; ``ssl_cadata``, ``ssl_certdata``, ``ssl_keydata`` are PEM."""
@@ -117,10 +117,10 @@ class KafkaClientConfig(RootModel[dict[str, str | SecretStr]]):
     def warnings(self) -> tuple[str, ...]:
         """Sentences about what works but is weak."""
         found: list[str] = []
-        protocol = self.root.get("security.protocol", "PLAINTEXT")
-        if self.root.get(_HOST_CHECK) == "none":
-            found.append("host names of brokers are not checked (ssl.endpoint.identification.algorithm is off)")
-        if protocol == "SASL_PLAINTEXT" and self.root.get("sasl.mechanism") == "PLAIN":
+        protocol = self.root.get(SECURITY_PROTOCOL, "PLAINTEXT")
+        if self.root.get(HOST_CHECK) == "none":
+            found.append(f"host names of brokers are not checked ({HOST_CHECK} is off)")
+        if protocol == "SASL_PLAINTEXT" and self.root.get(SASL_MECHANISM) == "PLAIN":
             found.append("the password crosses the network in clear text; use SASL_SSL")
         return tuple(found)
 
@@ -160,8 +160,8 @@ def _folded(raw: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str
     """The settings in the table's own names: references resolved, aliases, JAAS and stores translated."""
     wanted = {key: value for key, value in _without_providers(raw).items() if key not in IGNORED}
     values = {key: value.strip() for key, value in resolve_references(wanted, environ).items()}
-    if values.get(_HOST_CHECK) == "":
-        values[_HOST_CHECK] = "none"  # Java's way to switch it off
+    if values.get(HOST_CHECK) == "":
+        values[HOST_CHECK] = "none"  # Java's way to switch it off
     return _with_stores(_with_jaas(_renamed(values)))
 
 
@@ -239,10 +239,10 @@ def _with_jaas(values: dict[str, str]) -> dict[str, str]:
     if not line:
         return values
     login = parse_jaas(line)
-    mechanism = values.get("sasl.mechanism", "").upper()
+    mechanism = values.get(SASL_MECHANISM, "").upper()
     if mechanism in MECHANISMS and mechanism.startswith("SCRAM") != login.scram:
-        raise SettingMistake(JAAS, f"its login module does not fit sasl.mechanism {mechanism}")
-    for name, value in (("sasl.username", login.username), ("sasl.password", login.password)):
+        raise SettingMistake(JAAS, f"its login module does not fit {SASL_MECHANISM} {mechanism}")
+    for name, value in ((SASL_USERNAME, login.username), (SASL_PASSWORD, login.password)):
         if values.get(name, value) != value:
             raise SettingMistake(JAAS, f"it contradicts {name}; give one of them")
         values[name] = value
@@ -253,11 +253,11 @@ def _with_stores(values: dict[str, str]) -> dict[str, str]:
     """Java's PEM stores as file locations; JKS and PKCS12 are refused with the command that converts them."""
     trust = _pem_location(values, STORES)
     if trust:
-        _put(values, "ssl.ca.location", trust, STORES[0])
+        _put(values, CA_LOCATION, trust, STORES[0])
     keys = _pem_location(values, KEYSTORES)
     if keys:
-        _put(values, "ssl.certificate.location", keys, KEYSTORES[0])
-        _put(values, "ssl.key.location", keys, KEYSTORES[0])
+        _put(values, CERTIFICATE_LOCATION, keys, KEYSTORES[0])
+        _put(values, KEY_LOCATION, keys, KEYSTORES[0])
     return values
 
 

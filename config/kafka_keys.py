@@ -22,6 +22,17 @@ class KafkaKey(NamedTuple):
     choices: tuple[str, ...] = ()
 
 
+BOOTSTRAP_SERVERS = "bootstrap.servers"
+CLIENT_ID = "client.id"
+SECURITY_PROTOCOL = "security.protocol"
+SASL_MECHANISM = "sasl.mechanism"
+SASL_USERNAME = "sasl.username"
+SASL_PASSWORD = "sasl.password"  # noqa: S105 a name
+CA_LOCATION = "ssl.ca.location"
+CRL_LOCATION = "ssl.crl.location"
+CERTIFICATE_LOCATION = "ssl.certificate.location"
+KEY_LOCATION = "ssl.key.location"
+HOST_CHECK = "ssl.endpoint.identification.algorithm"
 DEFAULT_CLIENT_ID = "rackwise"
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -29,28 +40,22 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 KEYS: dict[str, KafkaKey] = {
     key.name: key
     for key in (
-        KafkaKey("bootstrap.servers", "bootstrap.servers", "bootstrap_servers", "list"),
-        KafkaKey("client.id", "client.id", "client_id"),
+        KafkaKey(BOOTSTRAP_SERVERS, BOOTSTRAP_SERVERS, "bootstrap_servers", "list"),
+        KafkaKey(CLIENT_ID, CLIENT_ID, "client_id"),
         KafkaKey("client.rack", "client.rack", None),
-        KafkaKey("security.protocol", "security.protocol", "security_protocol", "choice", choices=PROTOCOLS),
-        KafkaKey("sasl.mechanism", "sasl.mechanisms", "sasl_mechanism", "choice", choices=MECHANISMS),
-        KafkaKey("sasl.username", "sasl.username", "sasl_plain_username"),
-        KafkaKey("sasl.password", "sasl.password", "sasl_plain_password", secret=True),
-        KafkaKey("ssl.ca.location", "ssl.ca.location", "ssl_cafile"),
+        KafkaKey(SECURITY_PROTOCOL, SECURITY_PROTOCOL, "security_protocol", "choice", choices=PROTOCOLS),
+        KafkaKey(SASL_MECHANISM, "sasl.mechanisms", "sasl_mechanism", "choice", choices=MECHANISMS),
+        KafkaKey(SASL_USERNAME, SASL_USERNAME, "sasl_plain_username"),
+        KafkaKey(SASL_PASSWORD, SASL_PASSWORD, "sasl_plain_password", secret=True),
+        KafkaKey(CA_LOCATION, CA_LOCATION, "ssl_cafile"),
         KafkaKey("ssl.ca.pem", "ssl.ca.pem", "ssl_cadata"),
-        KafkaKey("ssl.crl.location", "ssl.crl.location", "ssl_crlfile"),
-        KafkaKey("ssl.certificate.location", "ssl.certificate.location", "ssl_certfile"),
+        KafkaKey(CRL_LOCATION, CRL_LOCATION, "ssl_crlfile"),
+        KafkaKey(CERTIFICATE_LOCATION, CERTIFICATE_LOCATION, "ssl_certfile"),
         KafkaKey("ssl.certificate.pem", "ssl.certificate.pem", "ssl_certdata"),
-        KafkaKey("ssl.key.location", "ssl.key.location", "ssl_keyfile"),
+        KafkaKey(KEY_LOCATION, KEY_LOCATION, "ssl_keyfile"),
         KafkaKey("ssl.key.pem", "ssl.key.pem", "ssl_keydata", secret=True),
         KafkaKey("ssl.key.password", "ssl.key.password", "ssl_password", secret=True),
-        KafkaKey(
-            "ssl.endpoint.identification.algorithm",
-            "ssl.endpoint.identification.algorithm",
-            "ssl_check_hostname",
-            "choice",
-            choices=("https", "none"),
-        ),
+        KafkaKey(HOST_CHECK, HOST_CHECK, "ssl_check_hostname", "choice", choices=("https", "none")),
         KafkaKey("client.dns.lookup", "client.dns.lookup", None),
         KafkaKey("request.timeout.ms", "socket.timeout.ms", "request_timeout_ms", "number"),
         KafkaKey(
@@ -71,8 +76,8 @@ KEYS: dict[str, KafkaKey] = {
 }
 
 ALIASES: dict[str, str] = {
-    "metadata.broker.list": "bootstrap.servers",
-    "sasl.mechanisms": "sasl.mechanism",
+    "metadata.broker.list": BOOTSTRAP_SERVERS,
+    "sasl.mechanisms": SASL_MECHANISM,
     "ssl.truststore.certificates": "ssl.ca.pem",
     "ssl.keystore.certificate.chain": "ssl.certificate.pem",
     "ssl.keystore.key": "ssl.key.pem",

@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
+from config.kafka_keys import CLIENT_ID
 from config.networks import overlapping, parsed_network
 from config.properties import resolve_references
 from config.setting_mistake import SettingMistake, nearest
@@ -18,7 +19,7 @@ from config.value_kinds import parse_duration, parse_size
 WIRE, FILE, COMMAND, REGEX, CIDR, ALIAS = BUILT_IN = ("wire", "file", "command", "regex", "cidr", "alias")
 ENTRY_POINT = "entry point"
 FORMS = ("properties", "yaml")
-NAMES_MATCHED = ("group.instance.id", "client.id", "host")
+NAMES_MATCHED = ("group.instance.id", CLIENT_ID, "host")
 Given = Mapping[str, str | tuple[str, ...]]
 """Properties of one locator, without its name."""
 
@@ -165,7 +166,7 @@ def _patterns(name: str, given: Given) -> tuple[tuple[str, str, str], ...]:
         except SchemaError as error:
             why = str(error).splitlines()[-1].strip().removeprefix("error: ")
             raise SettingMistake(f"properties.{name}.{key}", f"it is not a valid pattern: {why}") from None
-    return _some(name, patterns, "a pattern", "client.id.PATTERN")
+    return _some(name, patterns, "a pattern", f"{CLIENT_ID}.PATTERN")
 
 
 def _networks(name: str, given: Given) -> tuple[tuple[str, str], ...]:

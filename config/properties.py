@@ -11,7 +11,7 @@ References are those of Kafka's config providers (KIP-297, KIP-421, KIP-887): ``
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from config.plain_file import read_plain
@@ -22,8 +22,6 @@ _BLANK = " \t\f"
 _REFERENCE = re.compile(r"\$\{(\w+):([^}]*)\}")
 _MAX_FILE_BYTES = 1_048_576
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f\x7f]")
-
-ReadFile = Callable[[str], str]
 
 
 def load_properties(path: Path) -> dict[str, str]:
@@ -43,13 +41,10 @@ def property_pairs(text: str) -> Iterator[tuple[str, str]]:
         yield _unescape(key), _unescape(value)
 
 
-def resolve_references(
-    values: Mapping[str, str], environ: Mapping[str, str], read_file: ReadFile | None = None
-) -> dict[str, str]:
+def resolve_references(values: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
     """The same pairs with every ``${provider:...}`` replaced by what it names, once (what comes in is not resolved)."""
-    read = read_file or read_text_file
     return {
-        key: _REFERENCE.sub(lambda found, key=key: _look_up(key, found, environ, read), value)  # type: ignore[misc] # mypy cannot infer a lambda with a bound default
+        key: _REFERENCE.sub(lambda found, key=key: _look_up(key, found, environ), value)  # type: ignore[misc] # mypy cannot infer a lambda with a bound default
         for key, value in values.items()
     }
 
@@ -123,15 +118,15 @@ def _unescape(text: str) -> str:
     return "".join(out).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _look_up(key: str, found: re.Match[str], environ: Mapping[str, str], read: ReadFile) -> str:
+def _look_up(key: str, found: re.Match[str], environ: Mapping[str, str]) -> str:
     provider, argument = found.group(1), found.group(2)
     match provider:
         case "env":
             return _from_environment(key, argument, environ)
         case "file":
-            return _from_file(key, argument, read)
+            return _from_file(key, argument)
         case "directory":
-            return _from_directory(key, argument, read)
+            return _from_directory(key, argument)
         case _:
             raise SettingMistake(
                 key,
@@ -146,9 +141,9 @@ def _from_environment(key: str, name: str, environ: Mapping[str, str]) -> str:
     return environ[name]
 
 
-def _from_file(key: str, argument: str, read: ReadFile) -> str:
+def _from_file(key: str, argument: str) -> str:
     path, colon, entry = argument.partition(":")
-    text = _read_for(key, path, read)
+    text = _read_for(key, path)
     if not colon:
         return text.rstrip("\r\n")
     pairs = parse_properties(text)
@@ -157,15 +152,15 @@ def _from_file(key: str, argument: str, read: ReadFile) -> str:
     return pairs[entry]
 
 
-def _from_directory(key: str, argument: str, read: ReadFile) -> str:
+def _from_directory(key: str, argument: str) -> str:
     folder, _, name = argument.partition(":")
     if not name or "/" in name or name in (".", ".."):
         raise SettingMistake(key, "${directory:…} needs a path and the name of a file in it")
-    return _read_for(key, f"{folder}/{name}", read).rstrip("\r\n")
+    return _read_for(key, f"{folder}/{name}").rstrip("\r\n")
 
 
-def _read_for(key: str, path: str, read: ReadFile) -> str:
+def _read_for(key: str, path: str) -> str:
     try:
-        return read(path)
+        return read_text_file(path)
     except SettingMistake as mistake:
         raise SettingMistake(key, mistake.sentence) from mistake

@@ -14,6 +14,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from config.execute import ApproveSettings, ExecuteSettings, OperatorSettings, ProbingSettings, TriggerSettings
 from config.http_settings import HttpSettings
 from config.kafka_client import KafkaClientConfig
+from config.kafka_keys import SECURITY_PROTOCOL
 from config.notify import NotifySettings
 from config.rack_locators import RackLocatorSettings
 from config.sections import (
@@ -224,11 +225,11 @@ def _check_executor(settings: Settings) -> None:
         raise SettingMistake(f"execute.kafka.{mistake.key}", mistake.sentence) from None
     if settings.mode != "execute" or settings.execute.journal != "kafka":
         return
-    protocol = kafka.root.get("security.protocol", "PLAINTEXT")
+    protocol = kafka.root.get(SECURITY_PROTOCOL, "PLAINTEXT")
     if protocol != "PLAINTEXT" and settings.execute.journal_key_file is None:
         raise SettingMistake(
             "execute.journal_key_file",
-            f"mode execute with security.protocol {protocol} needs it, so that Write on the journal topic alone"
+            f"mode execute with {SECURITY_PROTOCOL} {protocol} needs it, so that Write on the journal topic alone"
             " commands nothing; make a key with: openssl rand -hex 32 > FILE; chmod 600 FILE",
         )
     signs_in = settings.http.enabled and settings.http.pages and settings.http.auth.is_set

@@ -19,7 +19,9 @@ _MAX_CHARS = 40
 _MOST_MS = 36_500 * _MS["d"]
 """A century: with any time of now it is still a time that has a date."""
 _MOST_BYTES = 10**18
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+MAX_TOPIC_CHARS = 249
+"""Characters of Kafka's longest topic name."""
+_TOPIC = re.compile(rf"[A-Za-z0-9._-]{{1,{MAX_TOPIC_CHARS}}}")
 
 
 def parse_duration(value: object) -> int:
@@ -93,7 +95,9 @@ def _text(value: Any) -> Any:
 
 def _topic_name(name: str) -> str:
     if not _TOPIC.fullmatch(name) or name in {".", ".."}:
-        raise ValueError("it is not a valid topic name: use letters, digits, '.', '_' or '-', at most 249 characters")
+        raise ValueError(
+            f"it is not a valid topic name: use letters, digits, '.', '_' or '-', at most {MAX_TOPIC_CHARS} characters"
+        )
     return name
 
 

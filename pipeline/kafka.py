@@ -16,8 +16,22 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from agent.errors import ConfigError, RackwiseError, WrongCluster, reason
 from agent.record.librdkafka import MISSING, ClientErrors, client_settings, refusal
-from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, CLIENT_RACK
+from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, CLIENT_RACK, RETRY_BACKOFF_MS
+from config.jaas import PLAIN_LOGIN, SCRAM_LOGIN
 from config.kafka_client import KafkaClientConfig
+from config.kafka_keys import (
+    CA_LOCATION,
+    CERTIFICATE_LOCATION,
+    CRL_LOCATION,
+    HOST_CHECK,
+    JAAS,
+    KEY_LOCATION,
+    KEYS,
+    SASL_MECHANISM,
+    SASL_PASSWORD,
+    SASL_USERNAME,
+    SECURITY_PROTOCOL,
+)
 from config.plain_file import read_plain
 
 TIMEOUT_S = 15.0
@@ -29,8 +43,8 @@ _SAME = (
     BOOTSTRAP_SERVERS,
     CLIENT_ID,
     CLIENT_RACK,
-    "security.protocol",
-    "sasl.mechanism",
+    SECURITY_PROTOCOL,
+    SASL_MECHANISM,
     "ssl.key.password",
     "client.dns.lookup",
     "request.timeout.ms",
@@ -39,14 +53,12 @@ _SAME = (
     "metadata.max.age.ms",
     "reconnect.backoff.ms",
     "reconnect.backoff.max.ms",
-    "retry.backoff.ms",
+    RETRY_BACKOFF_MS,
     "send.buffer.bytes",
     "receive.buffer.bytes",
 )
-"""Names that are the same in Java's client."""
+"""Names that are the same in Java's client; confluent-kafka has others for some (`KEYS`)."""
 _MOST_PEM_BYTES = 1_048_576
-_PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
-_SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
 _KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", re.DOTALL)
 
@@ -65,31 +77,23 @@ class TopicIdentity(NamedTuple):
 def java_properties(kafka: KafkaClientConfig) -> dict[str, str]:
     """The connection in the names of Java's client. Holds secrets in clear text. Raises ConfigError."""
     properties = {name: str(value) for name, value in kafka.confluent().items()}
-    named = {name: properties[name_there] for name in _SAME if (name_there := _THERE.get(name, name)) in properties}
-    if "ssl.crl.location" in properties:
+    named = {name: properties[there] for name in _SAME if (there := KEYS[name].confluent) in properties}
+    if CRL_LOCATION in properties:
         raise ConfigError(
-            "kafka.ssl.crl.location cannot be used here",
+            f"kafka.{CRL_LOCATION} cannot be used here",
             why="Spark's connector is Java's client, which has no setting for a revocation list",
-            todo="Leave it out for this command: --set kafka.ssl.crl.location=",
+            todo=f"Leave it out for this command: --set kafka.{CRL_LOCATION}=",
         )
     return {**named, **_login(properties), **_trust(properties), **_identity(properties), **_host_check(properties)}
 
 
-_THERE = {
-    "sasl.mechanism": "sasl.mechanisms",
-    "request.timeout.ms": "socket.timeout.ms",
-    "send.buffer.bytes": "socket.send.buffer.bytes",
-    "receive.buffer.bytes": "socket.receive.buffer.bytes",
-}
-"""What confluent-kafka calls them."""
-
-
 def _login(properties: Mapping[str, str]) -> dict[str, str]:
-    if "sasl.username" not in properties:
+    if SASL_USERNAME not in properties:
         return {}
-    module = _SCRAM_LOGIN if properties.get("sasl.mechanisms", "").startswith("SCRAM") else _PLAIN_LOGIN
-    user, password = _quoted(properties["sasl.username"]), _quoted(properties.get("sasl.password", ""))
-    return {"sasl.jaas.config": f"{module} required username={user} password={password};"}
+    scram = properties.get(str(KEYS[SASL_MECHANISM].confluent), "").startswith("SCRAM")
+    module = SCRAM_LOGIN if scram else PLAIN_LOGIN
+    user, password = _quoted(properties[SASL_USERNAME]), _quoted(properties.get(SASL_PASSWORD, ""))
+    return {JAAS: f"{module} required username={user} password={password};"}
 
 
 def _quoted(text: str) -> str:
@@ -98,17 +102,15 @@ def _quoted(text: str) -> str:
 
 
 def _trust(properties: Mapping[str, str]) -> dict[str, str]:
-    text = properties.get("ssl.ca.pem") or _text_of(properties.get("ssl.ca.location"), "ssl.ca.location")
+    text = properties.get("ssl.ca.pem") or _text_of(properties, CA_LOCATION)
     if not text:
         return {}
     return {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": "\n".join(_CERTIFICATE.findall(text)) or text}
 
 
 def _identity(properties: Mapping[str, str]) -> dict[str, str]:
-    chain = properties.get("ssl.certificate.pem") or _text_of(
-        properties.get("ssl.certificate.location"), "ssl.certificate.location"
-    )
-    key = properties.get("ssl.key.pem") or _text_of(properties.get("ssl.key.location"), "ssl.key.location")
+    chain = properties.get("ssl.certificate.pem") or _text_of(properties, CERTIFICATE_LOCATION)
+    key = properties.get("ssl.key.pem") or _text_of(properties, KEY_LOCATION)
     if not chain or not key:
         return {}
     keys = _KEY.findall(key)
@@ -120,11 +122,12 @@ def _identity(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _host_check(properties: Mapping[str, str]) -> dict[str, str]:
-    name = "ssl.endpoint.identification.algorithm"
-    return {name: "" if properties[name] == "none" else properties[name]} if name in properties else {}
+    checked = properties.get(HOST_CHECK)
+    return {} if checked is None else {HOST_CHECK: "" if checked == "none" else checked}
 
 
-def _text_of(location: str | None, setting: str) -> str:
+def _text_of(properties: Mapping[str, str], setting: str) -> str:
+    location = properties.get(setting)
     if not location:
         return ""
     try:

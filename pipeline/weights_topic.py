@@ -17,6 +17,7 @@ from confluent_kafka.cimpl import NewTopic
 from agent.errors import ClusterUnreachable, NotAllowed
 from agent.record.librdkafka import NOT_ALLOWED, client_settings, error_text, reader_config, refusal
 from agent.values.kafka import (
+    ACKS,
     CLEANUP_POLICY,
     COMPACT,
     COMPRESSION_TYPE,
@@ -65,7 +66,7 @@ def make_topic(kafka: KafkaClientConfig, name: str, *, replicas: int, min_insync
             raise NotAllowed(
                 f"Topic {name} cannot be created",
                 why=error_text(error),
-                todo=f"Grant CREATE, DESCRIBE, READ and WRITE on {name}, or create it with cleanup.policy=compact.",
+                todo=f"Grant CREATE, DESCRIBE, READ and WRITE on {name}, or create it with {CLEANUP_POLICY}={COMPACT}.",
             ) from None
         raise refusal(failed, f"topic {name}") from None
 
@@ -94,7 +95,7 @@ def standing(kafka: KafkaClientConfig, name: str, partitions: Iterable[int], *, 
 def write(kafka: KafkaClientConfig, name: str, changes: Iterable[WeightsChange], on_sent: Callable[[int], None]) -> int:
     """Write the records; their number. Raises ClusterUnreachable when some are not confirmed."""
     settings = {
-        "acks": "all",
+        ACKS: "all",
         "enable.idempotence": False,
         MAX_IN_FLIGHT: 1,
         COMPRESSION_TYPE: "lz4",

@@ -144,7 +144,7 @@ class Builder:
             members=members if members is not None else tuple(
                 member(m, process.rack.name, None, ()) for process in processes for m in process.member_ids
             ),
-            topology=None if topology is None else StreamsTopology(tuple(topology), inferred=True, source="inferred"),
+            topology=None if topology is None else StreamsTopology(tuple(topology), source="inferred"),
             epoch=None, assignment_epoch=None, metadata_versions=(11,), next_rebalance_ms=None,
         )  # fmt: skip
         self.groups[name] = group._replace(**changes)

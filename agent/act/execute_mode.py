@@ -179,11 +179,6 @@ class ExecuteMode:
             self._retire()
         self._leadership.close()
 
-    @property
-    def leads(self) -> bool:
-        """Whether this agent leads now."""
-        return self._leadership.may_act()
-
     def now(self) -> ExecuteState:
         """State of mode execute now: leadership, open plans, faults and notices. Callable from any thread."""
         return now_of(self._leadership, self._term)

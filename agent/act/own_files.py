@@ -28,9 +28,9 @@ _SAFE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _KEY_BYTES = 65_536
 
 
-def open_own(path: Path | str, flags: int, *, directory: int | None = None, mode: int = 0o600) -> int:
+def open_own(path: Path | str, flags: int) -> int:
     """A regular file of this user, or one that is made now, that no other user may write; a file descriptor."""
-    file = os.open(path, flags | _SAFE, mode, dir_fd=directory)
+    file = os.open(path, flags | _SAFE, 0o600)
     try:
         status = os.fstat(file)
         _check_regular(status)

@@ -15,6 +15,7 @@ import typer
 
 from agent.cli.output import OutputFormat, chosen, emit_command, emit_one, emit_text
 from agent.errors import BadInput, GaveUp, reason
+from agent.values.kafka import RANGE, UNIFORM
 from agent.values.number_format import in_full
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 
 NAME = "rackwise-kafka.jar"
-ASSIGNORS = "rackwise.assignor.RackwiseAssignor,uniform,range"
+ASSIGNORS = f"rackwise.assignor.RackwiseAssignor,{UNIFORM},{RANGE}"
 """The class is first, so that members which name no assignor get it; Kafka's own ones stay for those that name them."""
 BROKER_LINES = (f"group.consumer.assignors={ASSIGNORS}",)
 _PACKAGED = Path(__file__).with_name("jars") / NAME

@@ -49,21 +49,19 @@ def parsed(duration: str | None, option: str = "--for", least_ms: int = LEAST_FO
     return for_ms
 
 
-def look(
-    loaded: LoadedSettings, *, planning: bool = True, for_ms: int | None = None, reported: bool = False
-) -> StageEvaluation:
+def look(loaded: LoadedSettings, *, for_ms: int | None = None, reported: bool = False) -> StageEvaluation:
     """What a cluster shows, finds and would propose, with rates where there are any. Raises what a look raises.
 
     ``reported``: also what the running agent reports of itself.
     """
     report = AgentReportQuery(loaded.settings) if reported else None
-    evaluation, observation = _look(loaded, planning=planning, for_ms=for_ms)
+    evaluation, observation = _look(loaded, for_ms)
     return evaluation if report is None else evaluation._replace(agent=report.of(observation))
 
 
-def _look(loaded: LoadedSettings, *, planning: bool, for_ms: int | None) -> tuple[StageEvaluation, Observation]:
+def _look(loaded: LoadedSettings, for_ms: int | None) -> tuple[StageEvaluation, Observation]:
     if for_ms is not None:
-        return _two_looks(loaded, for_ms, planning=planning)
+        return _two_looks(loaded, for_ms)
     from agent.daemon.limits_from_settings import to_limits
 
     agent, beside = AgentLookQuery(loaded.settings), AgentQuery(loaded)
@@ -71,7 +69,7 @@ def _look(loaded: LoadedSettings, *, planning: bool, for_ms: int | None) -> tupl
         observation = take()
     running = beside.agent(observation, AGENT_MS / 1000)
     limits = with_groups_of(running, to_limits(loaded.settings), observation.taken_ms)
-    return with_base_of(agent, observation, limits, running, planning=planning), observation
+    return with_base_of(agent, observation, limits, running, planning=True), observation
 
 
 def with_base_of(
@@ -91,7 +89,7 @@ def with_base_of(
     return evaluation._replace(rates=judged(rates, evaluation.snapshot))
 
 
-def _two_looks(loaded: LoadedSettings, for_ms: int, *, planning: bool) -> tuple[StageEvaluation, Observation]:
+def _two_looks(loaded: LoadedSettings, for_ms: int) -> tuple[StageEvaluation, Observation]:
     from agent.daemon.limits_from_settings import to_limits
 
     began = time.monotonic_ns()
@@ -107,7 +105,7 @@ def _two_looks(loaded: LoadedSettings, for_ms: int, *, planning: bool) -> tuple[
         time.sleep(max(0.0, (first.monotonic_ms + for_ms) / 1000 - time.monotonic()))
         second = take()
     memory = with_absences_of(running, memory, second)
-    evaluation = second_look(second, memory, limits, planning=planning)
+    evaluation = second_look(second, memory, limits)
     return evaluation._replace(took_ms=(time.monotonic_ns() - began) // 1_000_000), second
 
 

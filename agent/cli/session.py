@@ -33,7 +33,6 @@ def look_or_replay(
     source: options.SettingsOptions,
     replay: Path | None,
     *,
-    planning: bool = True,
     duration: str | None = None,
     reported: bool = False,
 ) -> StageEvaluation:
@@ -57,7 +56,7 @@ def look_or_replay(
             say(f"note: {replay} brings its own settings: --config, --properties, --set and -b are not read")
         return replayed(replay)
     loaded = options.settings(source)
-    return rates.look(loaded, planning=planning, for_ms=for_ms, reported=reported)
+    return rates.look(loaded, for_ms=for_ms, reported=reported)
 
 
 def look(loaded: LoadedSettings, *, planning: bool = True) -> StageEvaluation:

@@ -40,7 +40,7 @@ from agent.record.recorder import CycleRecorder, RecordPlan
 from agent.record.weights import observe_with_weights
 from agent.values.clock import system_clock
 from agent.values.cycle import AgentIdentity
-from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, DELETE, LOG_APPEND_TIME, TIMESTAMP_TYPE
+from agent.values.kafka import BOOTSTRAP_SERVERS, CLIENT_ID, COMPACT, DELETE, LOG_APPEND_TIME, TIMESTAMP_TYPE
 from agent.values.limits import AgentMode, Limits
 from agent.values.number_format import counted
 from agent.values.proposal import LifecycleStep, Proposal
@@ -150,7 +150,7 @@ def record_plan(settings: Settings) -> RecordPlan:
     # LogAppendTime: the age of a report is by the broker's clock, not its agent's.
     return RecordPlan(
         telemetry=None if telemetry is None else replace(telemetry, configs=((TIMESTAMP_TYPE, LOG_APPEND_TIME),)),
-        proposals=_own_topic(settings, topics.proposals, settings.proposals_topic, 1, "compact,delete"),
+        proposals=_own_topic(settings, topics.proposals, settings.proposals_topic, 1, f"{COMPACT},{DELETE}"),
         file=Path(record.file) if record.file else None,
         file_max_bytes=record.file_max_bytes,
         every_ms=record.every_ms,

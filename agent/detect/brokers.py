@@ -23,7 +23,7 @@ from agent.detect.members import folded_rack
 from agent.memory.rack_history import RackSteadiness, rack_changes, steadiness
 from agent.values.cycle import gaps_of
 from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
-from agent.values.kafka import RACK_AWARE_SELECTOR, REPLICA_SELECTOR
+from agent.values.kafka import BROKER_RACK, RACK_AWARE_SELECTOR, REPLICA_SELECTOR
 from agent.values.memo import Memo
 from agent.values.memory import BrokerAbsence, ChangeCause, PartitionChange, RackChange, RackSighting, absence_words
 from agent.values.number_format import counted, lasted, listed
@@ -55,20 +55,20 @@ def _rack_missing(broker: BrokerState, view: DetectContext) -> Iterable[Finding]
     if broker.rack.state is RackState.CONFLICTING:
         sentence = f"broker {broker.id} has contradicting racks, {listed(broker.rack.claims)}, so none of them is used"
     elif broker.rack.state is RackState.KNOWN:
-        sentence = f"broker {broker.id} has no broker.rack, so Kafka treats it as a broker without a rack, "
-        sentence += f"while {known_by(broker.rack)}: set broker.rack={broker.rack.name} and restart it"
+        sentence = f"broker {broker.id} has no {BROKER_RACK}, so Kafka treats it as a broker without a rack, "
+        sentence += f"while {known_by(broker.rack)}: set {BROKER_RACK}={broker.rack.name} and restart it"
     elif broker.rack.sent is not None:
-        sentence = f"broker {broker.id} has broker.rack={broker.rack.sent}, which is not used, as rack.locator.class "
+        sentence = f"broker {broker.id} has {BROKER_RACK}={broker.rack.sent}, which is not used, as rack.locator.class "
         sentence += "leaves out wire, and no locator knows another"
     elif sighting is not None and sighting.known is not None:
-        sentence = f"broker {broker.id} has no broker.rack now and was in rack {sighting.known} before: "
-        sentence += f"set broker.rack={sighting.known} again and restart it, or another rack if it was moved"
+        sentence = f"broker {broker.id} has no {BROKER_RACK} now and was in rack {sighting.known} before: "
+        sentence += f"set {BROKER_RACK}={sighting.known} again and restart it, or another rack if it was moved"
     elif not view.broker_racks.racks:
-        sentence = f"broker {broker.id} has no broker.rack, and no other broker has one: set broker.rack"
+        sentence = f"broker {broker.id} has no {BROKER_RACK}, and no other broker has one: set {BROKER_RACK}"
     else:
         others = listed(view.broker_racks.racks)
         sentence = (
-            f"broker {broker.id} has no broker.rack, while others are in {others}: set broker.rack and restart it"
+            f"broker {broker.id} has no {BROKER_RACK}, while others are in {others}: set {BROKER_RACK} and restart it"
         )
     yield Finding(
         reason=FindingReason.BROKER_RACK_MISSING,

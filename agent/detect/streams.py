@@ -14,7 +14,7 @@ from typing import NamedTuple
 from agent.detect.detect_context import DetectContext, first
 from agent.memory.streams import is_reading
 from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId
-from agent.values.kafka import STABLE
+from agent.values.kafka import STABLE, STREAM_THREAD
 from agent.values.limits import GroupLimits
 from agent.values.memory import CopyKey, Join, Memory
 from agent.values.number_format import counted, lasted, listed
@@ -432,4 +432,4 @@ def _name(group: StreamsGroup, process_id: str) -> str:
     process = next((process for process in group.processes if process.id == process_id), None)
     if process is None or not process.client_ids:
         return process_id
-    return process.client_ids[0].partition("-StreamThread-")[0]
+    return process.client_ids[0].partition(STREAM_THREAD)[0]

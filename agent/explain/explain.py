@@ -18,7 +18,7 @@ from agent.plan.plan_context import plan_context
 from agent.predict.predict import predict
 from agent.values.assessment import DetectionResult
 from agent.values.finding import Finding, FindingReason, SubjectId
-from agent.values.kafka import BROKER_RACK, CLIENT_RACK
+from agent.values.kafka import ACCEPTABLE_LAG, BROKER_RACK, CLIENT_RACK
 from agent.values.limits import Limits, LocatorKind
 from agent.values.number_format import counted, lasted, sized
 from agent.values.plan import ExplainedRule, Plan, Prediction, RuleAnswer, Unplanned, Value, unplanned_text, yes_or_no
@@ -54,8 +54,8 @@ LABELS: Mapping[str, str] = {
     "tasks": "warm-ups",
     "who": "concerns",
     "count": "concerned",
-    "acceptable_recovery_lag": "acceptable.recovery.lag",
-    "acceptable_recovery_lag_is": "source of acceptable.recovery.lag",
+    "acceptable_recovery_lag": ACCEPTABLE_LAG,
+    "acceptable_recovery_lag_is": f"source of {ACCEPTABLE_LAG}",
     "next_probing_rebalance_ms": "next probing rebalance",
     "weights_from_ms": "weights begin",
     "weights_until_ms": "weights end",

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from agent.journal.entries import Entry, JournalState, JournalWrite, under
 from agent.journal.targets import columns, header_value, part_writes, parts_in, plan_in, size_in, split_of, targets_of
 from agent.journal.triggers import TriggerEffect, triggers
-from agent.values.kafka import THROTTLE_KEYS
 from agent.values.memo import IdentityMemo
 from agent.values.memory import Memory
 from agent.values.observation import RawReassignment
@@ -238,7 +237,7 @@ def _debt_in(entry: Entry) -> ThrottleDebt:
     debt = debt._replace(ours=ours, formerly=formerly)
     of = debt.resource
     one = bool(of.topic) if of.broker is None else of.topic is None and 0 <= of.broker <= _LARGEST_BROKER
-    if not one or debt.key not in THROTTLE_KEYS or entry.key != _debt_key(of, debt.key):
+    if not one or debt.key not in KEYS_OF[of.kind] or entry.key != _debt_key(of, debt.key):
         raise UnreadableError(f"the record under {entry.key[:80]!r} is not of a throttle of rackwise")
     return debt
 

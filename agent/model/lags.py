@@ -16,7 +16,7 @@ from agent.decode.values import RUNNING_ACTIVE
 from agent.memory.streams import NOTHING, appended_per_s, current_join, last_look_of, with_reading
 from agent.model.rates import closing_rate, eta_s, restore_rate, shared_rate, still_missing
 from agent.model.streams import OffsetFacts
-from agent.values.kafka import NO_STRATEGY
+from agent.values.kafka import NO_STRATEGY, STREAM_THREAD
 from agent.values.limits import GroupLimits
 from agent.values.memory import CopyKey, Join, Memory, StreamsMemory
 from agent.values.observation import RawApplicationLag
@@ -410,4 +410,4 @@ def readings_by_copy(
 
 def _goes_by(process: StreamsProcess, name: str) -> bool:
     """True for its process id, a thread's client id, and the client id that all of its threads' begin with."""
-    return name == process.id or any(c == name or c.startswith(f"{name}-StreamThread-") for c in process.client_ids)
+    return name == process.id or any(c == name or c.startswith(f"{name}{STREAM_THREAD}") for c in process.client_ids)

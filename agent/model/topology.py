@@ -85,7 +85,7 @@ def inferred_topology(
             name, sizes[name], reads[name], partitions_of, _hinted(name, reads[name], owners, hint) or owners[name]
         )
     ]
-    return StreamsTopology(tuple(tasks), inferred=True, source="hint" if hint != TopologyHint() else "inferred")
+    return StreamsTopology(tuple(tasks), source="hint" if hint != TopologyHint() else "inferred")
 
 
 def declared_topology(
@@ -105,7 +105,7 @@ def declared_topology(
         verdict = _hinted(raw.id, reads, {raw.id: verdict}, hint) or verdict
         size = max((partitions_of.get(topic, 0) for topic in reads), default=0)
         tasks.extend(_tasks(raw.id, size, reads, partitions_of, verdict))
-    return StreamsTopology(tuple(tasks), inferred=False, source="hint" if hint != TopologyHint() else "declared")
+    return StreamsTopology(tuple(tasks), source="hint" if hint != TopologyHint() else "declared")
 
 
 def _owners(

@@ -243,9 +243,9 @@ def _known(rates: list[float | None]) -> float | None:
     return round(sum(known), 3) if known or not rates else None
 
 
-def reads_of(group: Group, members: Collection[str] | None = None) -> Iterator[PartitionRead]:
-    """Partitions by reader now, of all or these members; none where members are not visible."""
-    for rack, partitions in _by_reader(group, members):
+def reads_of(group: Group) -> Iterator[PartitionRead]:
+    """Partitions by reader now; none where members are not visible."""
+    for rack, partitions in _by_reader(group, None):
         for partition in partitions:
             yield PartitionRead(rack, partition)
 

@@ -81,7 +81,7 @@ def _broker_racks(context: PlanContext) -> Advised:
             setting=BROKER_RACK,
             now=None,
             wanted=choice,
-            lines=(f"broker.rack={choice}",),
+            lines=(f"{BROKER_RACK}={choice}",),
             why="without it new topics ignore racks, and no partition with a replica there can be called local",
             who_kind="broker",
             who=tuple(f"broker {name}" + (f" ({located[name]})" if name in located else "") for name in who),
@@ -138,7 +138,7 @@ def _client_racks(context: PlanContext) -> Advised:
             setting=CLIENT_RACK,
             now=listed(sent_racks) or None,
             wanted=wanted,
-            lines=(f"client.rack={wanted}",),
+            lines=(f"{CLIENT_RACK}={wanted}",),
             why=why,
             who=who,
             findings=ids,
@@ -163,7 +163,7 @@ def _upgrades(context: PlanContext) -> Advised:
             now=f"subscription version {oldest}",
             wanted=f"{FIRST_WITH_RACK}, or newer",
             lines=(
-                f"client.rack={choice}  # after an upgrade to {FIRST_WITH_RACK}, or newer"
+                f"{CLIENT_RACK}={choice}  # after an upgrade to {FIRST_WITH_RACK}, or newer"
                 + (" (kafka-python, aiokafka: docs/clients.md)" if oldest == 0 else ""),
             ),
             why="subscriptions below version 3 have no room for a rack, so client.rack is not sent even when it is set",
@@ -254,7 +254,7 @@ def _tags(group: StreamsGroup, snapshot: Snapshot, ids: tuple[str, ...]) -> Advi
     """The processes' tag with the same values as their racks, else a new one."""
     telling = _tag_of_racks(group)
     wanted = telling or "rack"
-    lines = [f"rack.aware.assignment.tags={wanted}"]
+    lines = [f"{RACK_AWARE_TAGS}={wanted}"]
     if telling is None:
         lines.append(f"client.tag.rack={racks_to_choose(snapshot)}")
     return AdvicePlan(

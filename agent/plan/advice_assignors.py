@@ -65,7 +65,7 @@ def racks_to_choose(snapshot: Snapshot) -> str:
     return f"<{'|'.join(sorted(names))}>" if names else "<rack>"
 
 
-STRATEGY = "rack.aware.assignment.strategy=min_traffic"
+STRATEGY = f"{RACK_AWARE_STRATEGY}={MIN_TRAFFIC}"
 
 
 def change_assignors(context: PlanContext) -> Advised:
@@ -91,12 +91,12 @@ def assignor_lines(group: ReaderGroup, limits: Limits, racks: str) -> tuple[str,
     """The settings that give a group an assignor that looks at racks; ``racks`` is the choice of `racks_to_choose`."""
     strategy = (STRATEGY,) if isinstance(group, StreamsGroup) else ()
     if group.kind in COORDINATOR_KINDS:
-        return ("group.protocol=classic", *strategy)
+        return (f"{GROUP_PROTOCOL}={CLASSIC_GROUP}", *strategy)
     if strategy:
         return strategy
     libraries = libraries_of(group.members, limits.group(group.id).client_software_name)
     drop_ins = tuple(rack_aware_arguments(library, group.assignor, racks) for library in libraries)
-    return drop_ins or (f"partition.assignment.strategy={COOPERATIVE_STICKY_CLASS}",)
+    return drop_ins or (f"{PARTITION_ASSIGNMENT_STRATEGY}={COOPERATIVE_STICKY_CLASS}",)
 
 
 def _blind(group: ReaderGroup, context: PlanContext) -> bool:

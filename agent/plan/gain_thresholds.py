@@ -64,11 +64,9 @@ class AssignmentGain(NamedTuple):
     """As they really happen."""
 
 
-def passes_thresholds(gained: float, total: float, limits: Limits, bytes_per_s: float | None = None) -> bool:
-    """True when a gain of so many of ``total`` reads passes every threshold; unknown bytes fail none."""
-    if gained < max(1, limits.gain.min_partitions) or gained < limits.gain.min_share * total:
-        return False
-    return bytes_per_s is None or bytes_per_s >= limits.gain.min_bytes_per_s
+def passes_thresholds(gained: float, total: float, limits: Limits) -> bool:
+    """True when a gain of so many of ``total`` reads passes every threshold of reads."""
+    return gained >= max(1, limits.gain.min_partitions, limits.gain.min_share * total)
 
 
 def worth_bytes(bytes_per_s: float, total: float, limits: Limits) -> bool:

@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Literal, NamedTuple
 
 from agent.errors import BadInput, PartialAnswer
+from agent.values.kafka import MAX_TOPIC_CHARS
 from agent.values.number_format import counted, few
 from agent.values.observation import Gap, ObservationPart
 from agent.values.replicas import target_replicas
@@ -160,7 +161,7 @@ def nearest_subject(subject: str, known: Iterable[str]) -> str | None:
 
 MOST_PARTITIONS = 100_000
 """Kafka's controller refuses more than 10,000 in one request; beyond this a typing error is the likelier reading."""
-_LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_LEGAL = re.compile(rf"[a-zA-Z0-9._-]{{1,{MAX_TOPIC_CHARS}}}")
 
 NextInt = Callable[[int], int]
 """Bound -> a number from 0 to below it."""
@@ -259,7 +260,7 @@ def _check_name(topic: str, snapshot: Snapshot) -> None:
     if _LEGAL.fullmatch(topic) is None or topic in (".", ".."):
         raise BadInput(
             f"{topic!r} is no name for a topic",
-            why="Kafka takes 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-'",
+            why=f"Kafka takes 1 to {MAX_TOPIC_CHARS} of the characters a-z, A-Z, 0-9, '.', '_' and '-'",
             todo="Name the topic otherwise.",
         )
     same = sorted(name for name in snapshot.topics if name.replace(".", "_") == topic.replace(".", "_"))

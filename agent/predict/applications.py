@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import NamedTuple
 
 from agent.predict.assignor_input import AssignorInput
-from agent.values.kafka import NO_STRATEGY
+from agent.values.kafka import NO_STRATEGY, NUM_STANDBYS, RACK_AWARE_STRATEGY
 from agent.values.limits import GroupLimits
 from agent.values.plan import (
     NotPredicted,
@@ -166,10 +166,10 @@ def with_bytes(
 
 def described(settings: GroupLimits) -> str:
     """Settings of an application, as one clause."""
-    parts = [f"rack.aware.assignment.strategy {settings.rack_aware_assignment_strategy}"]
+    parts = [f"{RACK_AWARE_STRATEGY} {settings.rack_aware_assignment_strategy}"]
     if settings.rack_aware_assignment_tags:
         parts.append(f"tags {', '.join(settings.rack_aware_assignment_tags)}")
-    parts.append(f"num.standby.replicas {settings.num_standby_replicas}")
+    parts.append(f"{NUM_STANDBYS} {settings.num_standby_replicas}")
     parts.append(f"max.warmup.replicas {settings.max_warmup_replicas}")
     return ", ".join(parts)
 

@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from agent.errors import AuthenticationFailed, ClusterUnreachable, ConfigError, NotAllowed, RackwiseError, TlsFailed
 from agent.values.kafka import (
+    ACKS,
     ALLOW_CREATE_TOPICS,
     AUTO_COMMIT,
     AUTO_OFFSET_STORE,
@@ -167,7 +168,7 @@ def reader_config(group: str) -> dict[str, str | int | float | bool]:
 # client needs no right but to write.
 
 PRODUCER: Mapping[str, str | int] = {
-    "acks": "all",
+    ACKS: "all",
     MAX_IN_FLIGHT: 1,
     COMPRESSION_TYPE: "zstd",
     LINGER_MS: 20,

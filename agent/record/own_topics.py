@@ -271,7 +271,7 @@ def _described(topic: OwnTopic, observation: Observation) -> str:
     replicas = min(topic.replication_factor, len(usable_brokers(observation)))
     return (
         f"{topic.name} ({counted(topic.partitions, 'partition')}, replication factor {replicas}, "
-        f"min.insync.replicas {least_in_sync(topic, replicas)}, cleanup.policy {topic.cleanup_policy}, "
+        f"{MIN_INSYNC_REPLICAS} {least_in_sync(topic, replicas)}, {CLEANUP_POLICY} {topic.cleanup_policy}, "
         f"retention {_kept(topic.retention_ms)})"
     )
 

@@ -18,7 +18,7 @@ from uuid import NAMESPACE_OID, uuid5
 from agent.errors import BadInput
 from agent.plan.new_partitions import did_you_mean, unknown_group
 from agent.predict.predict import ASSIGNORS
-from agent.values.kafka import BALANCE_SUBTOPOLOGY, GROUP_STANDBYS, MIN_TRAFFIC, NO_STRATEGY
+from agent.values.kafka import BALANCE_SUBTOPOLOGY, GROUP_STANDBYS, MIN_TRAFFIC, NO_STRATEGY, NUM_STANDBYS
 from agent.values.limits import Limits
 from agent.values.number_format import counted, few
 from agent.values.plan import PredictedAssignment
@@ -295,7 +295,7 @@ def with_standbys(group: ReaderGroup, snapshot: Snapshot, limits: Limits, standb
     if not 0 <= standbys <= MOST_STANDBYS:
         raise BadInput(
             f"group {group.id} cannot have {counted(standbys, 'standby', 'standbys')} of a task",
-            why=f"num.standby.replicas begins at 0, and more than {MOST_STANDBYS} are a typing error",
+            why=f"{NUM_STANDBYS} begins at 0, and more than {MOST_STANDBYS} are a typing error",
             todo="Name another number.",
         )
     if group.kind in COORDINATOR_KINDS:

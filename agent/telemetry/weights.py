@@ -11,17 +11,18 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from agent.values.kafka import MAX_TOPIC_CHARS
 from agent.values.typed_json import ForeignJsonError, UnreadableError, from_json, read_json, to_json
 from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights
 
 VERSION = 1
 SCHEMA_ID = f"urn:rackwise:weights:v{VERSION}"
 MAX_ROWS = 2_000
-"""Rows of one record: at the longest name of a topic (249 characters) still less than a broker takes by default."""
+"""Rows of one record: at the longest name of a topic still less than a broker takes by default."""
 _MOST_PER_S = 1e15
 _MOST_PARTITION = 2**31 - 1
 _LATEST_MS = 2**53
-_NAME_CHARS = {"topic": 249, "group": 32_767}
+_NAME_CHARS = {"topic": MAX_TOPIC_CHARS, "group": 32_767}
 
 
 class UnreadableWeightsError(ValueError):

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from agent.values.kafka import CLASSIC_GROUP, GROUP_PROTOCOL
+
 
 class FindingReason(StrEnum):
     """The reasons of findings. Tables and metrics show the value."""
@@ -157,9 +159,9 @@ ENDS: Mapping[FindingReason, str] = {
     ),
     FindingReason.ASSIGNOR_WOULD_NOT_FIX: "The assignor that the advice names; a rebalance alone changes nothing.",
     FindingReason.GROUP_KIND_IGNORES_RACKS: (
-        "Where the gain is worth it `group.protocol=classic`, or for KIP-848 the [plug-in for brokers](../plugin.md): "
-        "`rackwise groups` says what it would bring; or replicas and leaders near the members. Members in a rack "
-        "without brokers need another `client.rack` first, or brokers there."
+        f"Where the gain is worth it `{GROUP_PROTOCOL}={CLASSIC_GROUP}`, or for KIP-848 the "
+        "[plug-in for brokers](../plugin.md): `rackwise groups` says what it would bring; or replicas and leaders near "
+        "the members. Members in a rack without brokers need another `client.rack` first, or brokers there."
     ),
     FindingReason.PREDICTION_MISSED: "Set below `groups.<application.id>` what the application really uses.",
     FindingReason.RACK_AWARENESS_OFF: (

@@ -17,10 +17,12 @@ GROUP_STANDBYS_DEFAULT = "group.streams.num.standby.replicas"
 """Of brokers: for groups that do not set `streams.num.standby.replicas`."""
 LEADER_RATE = "leader.replication.throttled.rate"
 LEADER_REPLICAS = "leader.replication.throttled.replicas"
-THROTTLE_KEYS = (LEADER_RATE, FOLLOWER_RATE, LEADER_REPLICAS, FOLLOWER_REPLICAS)
-"""The keys of a replication throttle: the only settings that an executor ever writes."""
 LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 MAX_MESSAGE_BYTES = "max.message.bytes"
+MAX_MESSAGE_BYTES_DEFAULT = 1_048_588
+"""Of topics, and of brokers under their name `message.max.bytes`."""
+MAX_TOPIC_CHARS = 249
+"""Characters of the longest topic name."""
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 NUM_PARTITIONS = "num.partitions"
 OFFSETS_REPLICATION_FACTOR = "offsets.topic.replication.factor"
@@ -37,6 +39,8 @@ CREATE_TIME, LOG_APPEND_TIME = "CreateTime", "LogAppendTime"
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 # Config keys of clients; librdkafka's where it has other names than Java's clients.
+ACCEPTABLE_LAG = "acceptable.recovery.lag"
+ACKS = "acks"
 ALLOW_CREATE_TOPICS = "allow.auto.create.topics"
 AUTO_COMMIT = "enable.auto.commit"
 AUTO_OFFSET_STORE = "enable.auto.offset.store"
@@ -52,10 +56,14 @@ GROUP_PROTOCOL = "group.protocol"
 LINGER_MS = "linger.ms"
 MAX_IN_FLIGHT = "max.in.flight.requests.per.connection"
 MESSAGE_TIMEOUT_MS = "message.timeout.ms"
+NUM_STANDBYS = "num.standby.replicas"
 OFFSET_RESET = "auto.offset.reset"
 PARTITION_ASSIGNMENT_STRATEGY = "partition.assignment.strategy"
 RACK_AWARE_STRATEGY = "rack.aware.assignment.strategy"
 RACK_AWARE_TAGS = "rack.aware.assignment.tags"
+RETRY_BACKOFF_MS = "retry.backoff.ms"
+STREAM_THREAD = "-StreamThread-"
+"""Between the client id of a KafkaStreams instance and the number of a thread, in that thread's client id."""
 
 # Values of rack.aware.assignment.strategy (KIP-925).
 NO_STRATEGY = "none"

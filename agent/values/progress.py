@@ -58,8 +58,6 @@ class ExecutorStatus(NamedTuple):
     """Open plans, and ended ones that the journal still has, by the time of their last entry."""
     debts: tuple[ThrottleDebt, ...]
     """Throttles of ours."""
-    may_begin: bool
-    may_not: str
     look_failed: str | None
     """Why the latest look failed; None when it did not."""
     failure: str | None

@@ -262,7 +262,6 @@ class StreamsTopology(NamedTuple):
     """Tasks of a Streams group; inferred from assignments and topic names unless declared or hinted."""
 
     tasks: tuple[TaskState, ...]
-    inferred: bool
     source: str
     """``declared`` (KIP-1071), ``hint`` (set by the user) or ``inferred``."""
 

@@ -21,6 +21,7 @@ from functools import cache
 from itertools import chain, groupby, repeat
 from typing import Any, NamedTuple, TypeVar, cast
 
+from agent.values.kafka import MAX_MESSAGE_BYTES_DEFAULT
 from assignors.problem import TopicPartition
 
 T = TypeVar("T")
@@ -266,8 +267,6 @@ def _same(value: Any) -> Any:
 # caller names, nested at most `MOST_DEPTH` deep; integers of 64 bits; fractions of that size and not below 1e-100; no
 # NaN, no infinity; no half surrogate pair and no name twice in an object, unless ``as_seen``.
 
-MOST_BYTES = 1_048_588
-"""A broker's default limit for one record (``message.max.bytes``)."""
 MOST_VALUES = 1 << 22
 """Bounded because a value takes 60 bytes of memory and more where its text takes two."""
 MOST_DEPTH = 64
@@ -292,7 +291,11 @@ class ForeignJsonError(ValueError):
 
 
 def read_json(
-    data: bytes | str, *, most_bytes: int = MOST_BYTES, most_values: int = MOST_VALUES, as_seen: bool = False
+    data: bytes | str,
+    *,
+    most_bytes: int = MAX_MESSAGE_BYTES_DEFAULT,
+    most_values: int = MOST_VALUES,
+    as_seen: bool = False,
 ) -> Json:
     """The value in the bytes. Raises ForeignJsonError.
 

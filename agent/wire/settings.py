@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from agent.errors import ConfigError
+from config.kafka_keys import CA_LOCATION, CERTIFICATE_LOCATION, CRL_LOCATION
 
 DEFAULT_FRAME_BYTES = 100_000_000
 
@@ -104,13 +105,13 @@ def _load_authorities(context: ssl.SSLContext, arguments: Mapping[str, Any]) -> 
         else:
             context.load_default_certs()
     except (OSError, ssl.SSLError) as error:
-        raise _unreadable("ssl.ca.location", file, error) from error
+        raise _unreadable(CA_LOCATION, file, error) from error
     crl = arguments.get("ssl_crlfile")
     if crl:
         try:
             context.load_verify_locations(cafile=crl)
         except (OSError, ssl.SSLError) as error:
-            raise _unreadable("ssl.crl.location", crl, error) from error
+            raise _unreadable(CRL_LOCATION, crl, error) from error
         context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
 
@@ -127,7 +128,7 @@ def _load_own_certificate(context: ssl.SSLContext, arguments: Mapping[str, Any])
             key = key or _private_file(folder, "key", arguments["ssl_keydata"])
             context.load_cert_chain(certificate, key, password)
     except (OSError, ssl.SSLError) as error:
-        raise _unreadable("ssl.certificate.location", arguments.get("ssl_certfile"), error) from error
+        raise _unreadable(CERTIFICATE_LOCATION, arguments.get("ssl_certfile"), error) from error
 
 
 def _private_file(folder: str, name: str, content: str) -> str:

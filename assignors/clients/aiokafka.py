@@ -26,14 +26,14 @@ from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 
 from assignors.clients.leader import JoinedMember, assign, rack_sets
-from assignors.clients.strategy import checked, checked_rack
+from assignors.clients.strategy import OPTIMAL, RANGE, STICKY, checked, checked_rack
 from assignors.clients.user_data import RackwiseUserData, by_topic, subscription, user_data
 from assignors.kafka.consumer_problem import NO_GENERATION, RackSets
 from assignors.problem import TopicPartition
 
 log = logging.getLogger(__name__)
 
-_OFFERED = frozenset({"range", "sticky", "optimal"})
+_OFFERED = frozenset({RANGE, STICKY, OPTIMAL})
 _ASSIGNMENT_VERSION = 0
 
 

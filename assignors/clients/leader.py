@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from assignors.clients.strategy import COOPERATIVE_STICKY, OPTIMAL, RANGE, STICKY
 from assignors.clients.user_data import RackwiseUserData, read_user_data
 from assignors.kafka.consumer_problem import (
     NO_GENERATION,
@@ -54,7 +55,7 @@ def assign(
 ) -> LeaderAssignment:
     """Return the assignment; ``racks`` has the topics of the leader's metadata, others wait for the next rebalance."""
     joined = [(member, read_user_data(protocol, member.user_data)) for member in members]
-    if protocol == "optimal":
+    if protocol == OPTIMAL:
         return LeaderAssignment(_optimal(joined, racks), max_generation, ())
     try:
         answer = _kafkas(protocol, _classic(protocol, joined, racks, max_generation))
@@ -96,7 +97,7 @@ def _kafkas(protocol: str, problem: ClassicProblem) -> GroupAssignment:
     from assignors.kafka.range import range_assign  # noqa: PLC0415
     from assignors.kafka.sticky import sticky_assign  # noqa: PLC0415
 
-    solve = {"range": range_assign, "sticky": sticky_assign, "cooperative-sticky": cooperative_sticky_assign}[protocol]
+    solve = {RANGE: range_assign, STICKY: sticky_assign, COOPERATIVE_STICKY: cooperative_sticky_assign}[protocol]
     return solve(problem)
 
 
@@ -106,7 +107,7 @@ def _classic(
     racks: Mapping[str, RackSets],
     max_generation: int,
 ) -> ClassicProblem:
-    cooperative = protocol == "cooperative-sticky"
+    cooperative = protocol == COOPERATIVE_STICKY
     seen: set[str] = set()
     members = [
         ClassicMember(

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-EAGER_ONLY = frozenset({"range", "sticky"})
+RANGE = "range"
+STICKY = "sticky"
+COOPERATIVE_STICKY = "cooperative-sticky"
+OPTIMAL = "optimal"
+"""No name of Kafka's."""
+EAGER_ONLY = frozenset({RANGE, STICKY})
 """Members under these names revoke all partitions before they join."""
-COOPERATIVE = frozenset({"cooperative-sticky", "optimal"})
+COOPERATIVE = frozenset({COOPERATIVE_STICKY, OPTIMAL})
 """Members under these names may revoke only what moves (KIP-429)."""
 
 _LONGEST_RACK = 1_000

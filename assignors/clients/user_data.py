@@ -21,6 +21,7 @@ from itertools import groupby
 from struct import Struct
 from struct import error as StructError  # noqa: N812 (named with its module)
 
+from assignors.clients import strategy
 from assignors.problem import TopicPartition
 
 _MAGIC = b"\xfaRCK"
@@ -53,12 +54,12 @@ NOTHING = RackwiseUserData()
 def user_data(protocol: str, known: RackwiseUserData) -> bytes:
     """Return the user data of a member under that protocol name."""
     match protocol:
-        case "cooperative-sticky":
+        case strategy.COOPERATIVE_STICKY:
             return _INT32.pack(_known(known.generation))
-        case "sticky":
+        case strategy.STICKY:
             owned = _partitions(known.owned) + _INT32.pack(_known(known.generation))
             return owned + _note(RackwiseUserData(rack=known.rack, instance_id=known.instance_id))
-        case "range":
+        case strategy.RANGE:
             return _note(RackwiseUserData(rack=known.rack, instance_id=known.instance_id))
         case _:
             return _note(known)
@@ -68,9 +69,9 @@ def read_user_data(protocol: str, data: bytes) -> RackwiseUserData:
     """Return a member's user data; ``NOTHING`` where it cannot be read."""
     try:
         match protocol:
-            case "cooperative-sticky":
+            case strategy.COOPERATIVE_STICKY:
                 return _read_cooperative_sticky(data)
-            case "sticky":
+            case strategy.STICKY:
                 return _read_sticky(data)
             case _:
                 return _read_note(data, 0) or NOTHING

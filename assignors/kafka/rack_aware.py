@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from assignors.kafka.streams_problem import RackFacts, Replicas, StreamsProblem
+from assignors.kafka.streams_problem import NO_STRATEGY, RackFacts, Replicas, StreamsProblem
 from assignors.problem import BadProblem, TaskId, TopicPartition
 
 Ints = npt.NDArray[np.int64]
@@ -46,7 +46,7 @@ class RackAwareness:
 
 def rack_awareness(problem: StreamsProblem) -> RackAwareness:
     """Check what Kafka checks, in its order: the strategy, clients, source partitions, changelogs."""
-    configured = problem.configs.rack_aware_assignment_strategy != "none"
+    configured = problem.configs.rack_aware_assignment_strategy != NO_STRATEGY
     process_racks, clients_missing = _process_racks(problem.racks)
     valid = not clients_missing
     partition_racks: dict[TopicPartition, set[str]] = {}

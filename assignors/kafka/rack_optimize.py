@@ -18,14 +18,21 @@ import numpy.typing as npt
 
 from assignors.kafka.rack_aware import RackAwareness, RackMisses, rack_misses
 from assignors.kafka.standby_steps import StandbyAssignor
-from assignors.kafka.streams_problem import ClientState, FlowAnswer, RackFacts, StreamsProblem
+from assignors.kafka.streams_problem import (
+    BALANCE_SUBTOPOLOGY,
+    MIN_TRAFFIC,
+    ClientState,
+    FlowAnswer,
+    RackFacts,
+    StreamsProblem,
+)
 from assignors.kafka.swap_flow import swap
 from assignors.kafka.task_flow import balance_subtopology, min_traffic
 from assignors.problem import BadProblem, TaskId
 
 Ints = npt.NDArray[np.int64]
 
-MAX_LITERAL_SIZE = {"min_traffic": 1_000_000, "balance_subtopology": 200_000}
+MAX_LITERAL_SIZE = {MIN_TRAFFIC: 1_000_000, BALANCE_SUBTOPOLOGY: 200_000}
 """Pairs of task and process up to which Kafka's own answer is found, by strategy: about ten seconds of work."""
 MOST_ROUNDS = 4
 """Rounds of standby swaps, as Kafka has it."""
@@ -57,7 +64,7 @@ def optimize_active(
     owner = _owners(clients, order)
     subtopology = np.array([task.subtopology for task in order], np.int64)
     strategy = problem.configs.rack_aware_assignment_strategy
-    balance = strategy == "balance_subtopology"
+    balance = strategy == BALANCE_SUBTOPOLOGY
     most = MAX_LITERAL_SIZE.get(strategy, 0) if problem.max_literal_size is None else problem.max_literal_size
     price = _prices(misses, owner, costs)
     if len(order) * len(clients) > most:

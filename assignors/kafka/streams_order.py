@@ -20,9 +20,9 @@ def tasks_in_hash_order(tasks: Iterable[TaskId], table: int = DEFAULT_TABLE) -> 
     return hash_order(tasks, _task_hash, table)
 
 
-def processes_in_hash_order(processes: Iterable[str], table: int = DEFAULT_TABLE) -> list[str]:
+def processes_in_hash_order(processes: Iterable[str]) -> list[str]:
     """The process ids of a set, or the keys of a map, as they are visited. Raises ``BadProblem`` for other text."""
-    return hash_order(processes, _process_hash, table, process_key)
+    return hash_order(processes, _process_hash, order=process_key)
 
 
 def processes_in_order(problem: StreamsProblem) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from assignors.kafka.java import uuid_halves
 from assignors.problem import BadProblem, TaskId, TopicPartition
@@ -26,7 +26,11 @@ MOST_TAGS, TAG_KEY_LENGTH, TAG_VALUE_LENGTH = 5, 20, 30
 Replicas = tuple[str | None, ...]
 """The rack of each replica of a partition; None is a broker without a rack."""
 Iteration = Literal["listed", "java_hash", "sorted"]
+NO_STRATEGY: Final = "none"
+MIN_TRAFFIC: Final = "min_traffic"
+BALANCE_SUBTOPOLOGY: Final = "balance_subtopology"
 RackStrategy = Literal["none", "min_traffic", "balance_subtopology"]
+"""Values of `rack.aware.assignment.strategy` (KIP-925)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +42,7 @@ class AssignmentConfigs:
     num_standby_replicas: int = 0
     probing_rebalance_interval_ms: int = 600_000
     rack_aware_assignment_tags: tuple[str, ...] = ()
-    rack_aware_assignment_strategy: RackStrategy = "none"
+    rack_aware_assignment_strategy: RackStrategy = NO_STRATEGY
     rack_aware_assignment_traffic_cost: int | None = None
     """None: not configured, the assignor's own default holds."""
     rack_aware_assignment_non_overlap_cost: int | None = None
@@ -244,10 +248,10 @@ def _check_configs(configs: AssignmentConfigs) -> None:
             raise BadProblem(f"{name} is {getattr(configs, name)}; give a number from 0 on")
     if configs.max_warmup_replicas < 1:
         raise BadProblem(f"max_warmup_replicas is {configs.max_warmup_replicas}; Kafka asks for at least 1")
-    if configs.rack_aware_assignment_strategy not in ("none", "min_traffic", "balance_subtopology"):
+    if configs.rack_aware_assignment_strategy not in (NO_STRATEGY, MIN_TRAFFIC, BALANCE_SUBTOPOLOGY):
         raise BadProblem(
             f"rack_aware_assignment_strategy is {configs.rack_aware_assignment_strategy!r}; "
-            "Kafka knows none, min_traffic and balance_subtopology"
+            f"Kafka knows {NO_STRATEGY}, {MIN_TRAFFIC} and {BALANCE_SUBTOPOLOGY}"
         )
     if len(configs.rack_aware_assignment_tags) > MOST_TAGS:
         raise BadProblem(

@@ -20,7 +20,16 @@ import numpy.typing as npt
 
 from assignors.kafka.rack_aware import RackAwareness, RackMisses, rack_misses
 from assignors.kafka.rack_optimize import MOST_ROUNDS, RackOptimization, optimize_active
-from assignors.kafka.streams_problem import ClientState, FlowAnswer, RackFacts, Replicas, StreamsProblem, StreamsResult
+from assignors.kafka.streams_problem import (
+    BALANCE_SUBTOPOLOGY,
+    NO_STRATEGY,
+    ClientState,
+    FlowAnswer,
+    RackFacts,
+    Replicas,
+    StreamsProblem,
+    StreamsResult,
+)
 from assignors.kafka.swap_flow import swap
 from assignors.kafka.task_flow import balance_subtopology
 from assignors.problem import TaskId, TopicPartition
@@ -89,7 +98,7 @@ class RackAwareUtils:
     def why_not(self, *, standby: bool) -> str:
         """Why the step cannot run for active tasks or standbys, as a sentence; empty when it can."""
         configs = self._problem.configs
-        if configs.rack_aware_assignment_strategy == "none":
+        if configs.rack_aware_assignment_strategy == NO_STRATEGY:
             return "rack.aware.assignment.strategy is none"
         for name in ("traffic_cost", "non_overlap_cost"):
             if getattr(configs, f"rack_aware_assignment_{name}") is None:
@@ -112,7 +121,7 @@ class RackAwareUtils:
         tasks = sorted({task for state in self._states for task in state.standby})
         if not tasks:
             return "not run"
-        balance = self._problem.configs.rack_aware_assignment_strategy == "balance_subtopology"
+        balance = self._problem.configs.rack_aware_assignment_strategy == BALANCE_SUBTOPOLOGY
         misses = rack_misses(self._awareness, tasks, [s.id for s in self._states], self._changelogs, costs)
         _StandbyPairs(self._states, tasks, misses, costs, balance=balance).run()
         return "as Kafka"

@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from agent.errors import BadInput, reason
 from agent.telemetry.limits_names import recorded_names
+from agent.values.kafka import BALANCE_SUBTOPOLOGY, MIN_TRAFFIC, RACK_AWARE_STRATEGY
 from agent.values.limits import AgentMode, ApprovalRule, GroupLimits, GroupTriggerLimits, Limits
 from agent.values.typed_json import UnreadableError, from_json
 from config.yaml_file import yaml_value
@@ -106,14 +107,14 @@ BUILT_IN: tuple[BacktestStrategy, ...] = (
         changes=(*_UNTRIED, ("min_gain_partitions", 1), ("min_gain_share", 0.0), ("min_gain_bytes_per_s", 100_000.0)),
     ),
     BacktestStrategy(
-        name="min_traffic",
-        about="Applications have rack.aware.assignment.strategy=min_traffic, and a rebalance needs no pay-back.",
-        changes=(*_UNTRIED, *_FREE, ("group.rack_aware_assignment_strategy", "min_traffic")),
+        name=MIN_TRAFFIC,
+        about=f"Applications have {RACK_AWARE_STRATEGY}={MIN_TRAFFIC}, and a rebalance needs no pay-back.",
+        changes=(*_UNTRIED, *_FREE, ("group.rack_aware_assignment_strategy", MIN_TRAFFIC)),
     ),
     BacktestStrategy(
-        name="balance_subtopology",
-        about="As min_traffic, with rack.aware.assignment.strategy=balance_subtopology.",
-        changes=(*_UNTRIED, *_FREE, ("group.rack_aware_assignment_strategy", "balance_subtopology")),
+        name=BALANCE_SUBTOPOLOGY,
+        about=f"As {MIN_TRAFFIC}, with {RACK_AWARE_STRATEGY}={BALANCE_SUBTOPOLOGY}.",
+        changes=(*_UNTRIED, *_FREE, ("group.rack_aware_assignment_strategy", BALANCE_SUBTOPOLOGY)),
     ),
 )
 """Strategies that need no description by the user, in the order in which they are shown."""

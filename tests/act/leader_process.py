@@ -28,17 +28,11 @@ def main(servers: str, prefix: str, name: str, file: str | None = None) -> int:
     stop = StopSignal()
     fatal: list[FatalFailure] = []
 
-    def ended(error: FatalFailure) -> None:
-        fatal.append(error)
-        stop.set()
-
     def asked(_number: int, _frame: FrameType | None) -> None:
         stop.set()
 
     signal.signal(signal.SIGTERM, asked)
-    leadership = JournalLeadership(
-        leadership_plan(servers, prefix, name, file=Path(file) if file else None), on_fatal=ended
-    )
+    leadership = JournalLeadership(leadership_plan(servers, prefix, name, file=Path(file) if file else None))
     leadership.start()
     leadership.begin(CLUSTER)
     _tell("started")

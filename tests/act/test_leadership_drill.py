@@ -195,7 +195,7 @@ def test_a_broker_that_dies_during_appends_loses_and_doubles_nothing(
     done: list[int] = []
     ended: list[FatalFailure] = []
     doubts, stop = 0, threading.Event()
-    leadership = JournalLeadership(leadership_plan(servers, prefix), on_fatal=ended.append)
+    leadership = JournalLeadership(leadership_plan(servers, prefix))
 
     def write() -> None:
         """Number after number, by whatever journal this agent leads with at the time."""

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from config.kafka_checks import checked_value
 from config.kafka_client import KafkaClientConfig, notes_on
 from config.kafka_keys import KEYS
+from config.properties import load_properties
 from config.setting_mistake import SettingMistake
 
 SCRAM = {
@@ -217,7 +218,7 @@ def test_a_properties_file_is_imported(tmp_path: Path) -> None:
         f"sasl.jaas.config={JAAS}\nssl.truststore.location=/etc/ca.pem\ngroup.id=mine\n",
         encoding="ascii",
     )
-    assert KafkaClientConfig.from_properties(path) == KafkaClientConfig.of(SCRAM)
+    assert KafkaClientConfig.of(load_properties(path)) == KafkaClientConfig.of(SCRAM)
 
 
 def test_what_was_left_out_is_said() -> None:

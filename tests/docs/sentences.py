@@ -1,8 +1,8 @@
 """Every sentence and word that an operator can see, read off the code. Write the list anew: make sentences
 
-In the list are: constants and f-strings that hold words (each placeholder is ``{}``), enum values, words that an
-f-string or a function that returns text puts together, help texts of commands, and the sentences of settings. Not in it
-are docstrings, log keys, names, patterns, and the texts of schemas.
+In the list are: constants and f-strings that hold words (each placeholder is ``{}``, a constant of Kafka's its value),
+enum values, words that an f-string or a function that returns text puts together, help texts of commands, and the
+sentences of settings. Not in it are docstrings, log keys, names, patterns, and the texts of schemas.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
@@ -47,6 +48,8 @@ FORBIDDEN = (
     r"asked anew",
 )  # fmt: skip
 PLACEHOLDER = "{}"
+# Modules whose constants are spelled out in sentences.
+FACTS = ("agent.values.kafka", "config.kafka_keys", "config.value_kinds", "assignors.kafka.streams_problem")
 _LONE = re.compile(r"[a-z][a-z-]+")
 _FORBIDDEN = re.compile(rf"\b(?:{'|'.join(FORBIDDEN)})\b", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
@@ -108,10 +111,20 @@ def _module(path: Path) -> str:
 def _of_file(path: Path) -> Iterator[tuple[str, str]]:
     tree = ast.parse(path.read_text())
     module = _module(path)
-    reader = _Reader(answers=module.startswith(ANSWERING))
+    reader = _Reader(answers=module.startswith(ANSWERING), facts=_facts(module, tree))
     reader.visit(tree)
     for text in reader.found:
         yield module, " ".join(text.split())
+
+
+def _facts(module: str, tree: ast.Module) -> dict[str, str]:
+    """The constants of `FACTS` that a module imports or has."""
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in FACTS]
+    names = [(str(node.module), alias.name) for node in imports for alias in node.names]
+    if module in FACTS:
+        names += [(module, name) for name in vars(import_module(module))]
+    values = {name: getattr(import_module(home), name) for home, name in names if name.isupper()}
+    return {name: str(value) for name, value in values.items() if isinstance(value, str | int)}
 
 
 def _helps() -> Iterator[tuple[str, str]]:
@@ -133,8 +146,9 @@ def _helps() -> Iterator[tuple[str, str]]:
 class _Reader(ast.NodeVisitor):
     """Walks one module; ``found`` are its texts, placeholders as ``{}``."""
 
-    def __init__(self, *, answers: bool) -> None:
+    def __init__(self, *, answers: bool, facts: Mapping[str, str]) -> None:
         self.found: list[str] = []
+        self._facts = facts
         self._answers = answers
         self._words = [False]
 
@@ -208,7 +222,7 @@ class _Reader(ast.NodeVisitor):
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         text = "".join(
-            part.value if isinstance(part, ast.Constant) else PLACEHOLDER
+            part.value if isinstance(part, ast.Constant) else self._placeholder(part)
             for part in node.values
             if not isinstance(part, ast.Constant) or isinstance(part.value, str)
         )
@@ -217,6 +231,13 @@ class _Reader(ast.NodeVisitor):
             if isinstance(part, ast.FormattedValue):
                 self._choice(part.value)
                 self.visit(part.value)
+
+    def _placeholder(self, part: ast.expr) -> str:
+        match part:
+            case ast.FormattedValue(value=ast.Name(id=name)):
+                return self._facts.get(name, PLACEHOLDER)
+            case _:
+                return PLACEHOLDER
 
     def visit_Return(self, node: ast.Return) -> None:
         if node.value is not None:

@@ -30,7 +30,7 @@ FINE = frozenset(
             "the pipeline, and could read {}/s"
         ),
         "agent.explain.doctor_groups: it is unknown whether the assignor of {} looks at racks",
-        "agent.explain.doctor_coverage: it is unknown whether {}={} looks at racks",
+        "agent.explain.doctor_coverage: it is unknown whether replica.selector.class={} looks at racks",
         "agent.explain.group: {} moves",
         "agent.explain.topic: its replicas {} on brokers {}: {} in rack {}, while {} could take one",
         "agent.explain.topic: its replicas {} on brokers {}; no rack holds more of them than it must",

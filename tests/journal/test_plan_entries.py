@@ -26,7 +26,7 @@ from agent.journal.plan_entries import (
     plans,
     throttle_debts,
 )
-from agent.values.kafka import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE, LEADER_REPLICAS
+from agent.values.kafka import LEADER_RATE, LEADER_REPLICAS
 from agent.values.limits import ExecuteLimits
 from agent.values.proposal import CheckPassed, Hold
 from agent.values.reassignment import (
@@ -41,7 +41,7 @@ from agent.values.reassignment import (
     ReassignmentTarget,
     ThrottleDebt,
 )
-from agent.values.throttles import ThrottleResource
+from agent.values.throttles import KEYS_OF, ThrottleResource
 from agent.values.typed_json import UnreadableError
 from assignors.problem import TopicPartition
 from tests.journals import journal
@@ -75,18 +75,16 @@ BATCHES = st.builds(
     cancelling=st.lists(PARTITIONS, max_size=3).map(tuple),
     ends=st.lists(st.builds(PartitionEnd, PARTITIONS, st.sampled_from(PartitionEndReason)), max_size=3).map(tuple),
 )
-RESOURCES = st.builds(ThrottleResource, broker=st.sampled_from([0, 1, 2147483647])) | st.builds(
-    ThrottleResource, topic=st.sampled_from(["1", "a.b"])
-)
+RESOURCES = [ThrottleResource(broker=0), ThrottleResource(broker=2147483647), ThrottleResource(topic="a.b")]
 BEFORE = st.none() | st.text(max_size=3)
 RATES = st.integers(0, 2**63 - 1)
 ENTRIES = st.lists(st.builds("{}:{}".format, st.integers(0), st.integers(0)), max_size=3).map(tuple)
 DEBTS = st.builds(
-    ThrottleDebt, RESOURCES, st.sampled_from([LEADER_RATE, FOLLOWER_RATE]), RATES, BEFORE, st.just("p-1"), st.just(1),
-    st.none() | RATES,
+    ThrottleDebt, st.sampled_from([one for one in RESOURCES if one.kind == "broker"]),
+    st.sampled_from(KEYS_OF["broker"]), RATES, BEFORE, st.just("p-1"), st.just(1), st.none() | RATES,
 ) | st.builds(
-    ThrottleDebt, RESOURCES, st.sampled_from([LEADER_REPLICAS, FOLLOWER_REPLICAS]), ENTRIES, BEFORE, st.just("p-1"),
-    st.just(1), st.none(),
+    ThrottleDebt, st.sampled_from([one for one in RESOURCES if one.kind == "topic"]),
+    st.sampled_from(KEYS_OF["topic"]), ENTRIES, BEFORE, st.just("p-1"), st.just(1), st.none(),
 )  # fmt: skip
 
 
@@ -324,6 +322,8 @@ def test_a_rate_that_is_no_number_is_unreadable(field: str, text: str) -> None:
     [
         pytest.param(("broker", 1, "log.retention.ms"), id="a setting that is no throttle"),
         pytest.param(("topic", "t", "retention.ms"), id="of a topic"),
+        pytest.param(("topic", "t", LEADER_RATE), id="a broker's throttle of a topic"),
+        pytest.param(("broker", 1, LEADER_REPLICAS), id="a topic's throttle of a broker"),
         pytest.param(("broker", "", LEADER_RATE), id="the default of all brokers"),
         pytest.param(("broker", "1", LEADER_RATE), id="a broker by its number as text"),
         pytest.param(("broker", -1, LEADER_RATE), id="a negative number"),
@@ -353,8 +353,8 @@ def test_a_broker_or_topic_that_is_written_otherwise_is_unreadable(resource):
 
 def test_a_debt_is_written_with_its_broker_or_topic_and_sorted_by_its_name():
     resources = [ThrottleResource(broker=10), ThrottleResource(broker=9), ThrottleResource(topic="1")]
-    debts = [THROTTLE._replace(resource=one) for one in resources]
-    written = [written_debt(*row) for row in (("broker", 10), ("broker", 9), ("topic", "1"))]
+    debts = [THROTTLE._replace(resource=one, key=KEYS_OF[one.kind][0]) for one in resources]
+    written = [written_debt(*row) for row in (("broker", 10), ("broker", 9), ("topic", "1", LEADER_REPLICAS))]
     assert [json.dumps(line) for line in lines(*debts)] == [json.dumps(line) for line in written]
     assert throttle_debts(told(*reversed(written))) == tuple(debts)
 

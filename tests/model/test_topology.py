@@ -139,7 +139,6 @@ def test_inferred(
     answers = a_cluster(*topics).streams("app", instance(1, "a", active, sums=sums, owned=owned))
     topology = topology_of(answers)
     assert summary(topology) == expected
-    assert topology.inferred
     assert topology.source == "inferred"
 
 
@@ -242,7 +241,7 @@ def test_declared(declared: object, expected: tuple[TaskStatefulness, tuple[str,
     answers = a_cluster("in", "app-store-changelog").kip1071("app", member, subtopologies=(declared,))  # type: ignore[arg-type]
     topology = topology_of(answers)
     assert summary(topology) == {"0": expected}
-    assert (topology.inferred, topology.source, len(topology.tasks)) == (False, "declared", 2)
+    assert (topology.source, len(topology.tasks)) == ("declared", 2)
 
 
 def test_a_group_that_declared_nothing_yet_has_no_topology() -> None:

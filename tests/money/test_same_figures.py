@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import pytest
 
-from agent.money.costs import costs_of, costs_of_members, reads_of
+from agent.money.costs import _by_reader, costs_of, costs_of_members
 from agent.money.traffic import CrossRackTraffic, RackRoute, copy_routes, read_route, together
 from agent.values.assessment import rack_bits
 from agent.values.cycle import gaps_of
@@ -154,7 +154,7 @@ class _Reference:
         if isinstance(group, OtherGroup):
             return None
         total = _PlainSum()
-        for rack, partition in reads_of(group, members):
+        for rack, partition in ((rack, one) for rack, partitions in _by_reader(group, members) for one in partitions):
             if partition is None:
                 total.add(None, None)
                 continue

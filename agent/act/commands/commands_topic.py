@@ -31,7 +31,7 @@ from agent.execute.commands.identity import CommandOrigin
 from agent.journal.entries import Entry, JournalState, JournalWrite
 from agent.record.librdkafka import client_settings, error_text, reader_config
 from agent.telemetry.proposal_records import headers, source
-from agent.values.kafka import MESSAGE_TIMEOUT_MS
+from agent.values.kafka import ACKS, MESSAGE_TIMEOUT_MS
 from agent.values.number_format import counted
 
 COMMAND = "rackwise.command.v1"
@@ -76,7 +76,7 @@ def send_command(
         if error is not None:
             refused.append(error)
 
-    producer = Producer(client_settings(config, {"acks": "all", MESSAGE_TIMEOUT_MS: timeout_ms}))
+    producer = Producer(client_settings(config, {ACKS: "all", MESSAGE_TIMEOUT_MS: timeout_ms}))
     attributes = headers(
         event_id=name, source=source(cluster, sender), kind=COMMAND, subject=name, time_ms=at_ms, schema=SCHEMA_ID
     )

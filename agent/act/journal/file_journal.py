@@ -118,8 +118,6 @@ class JournalContents(NamedTuple):
     view: JournalState
     newest: JournalPosition
     """Position of the last entry, a deletion included."""
-    whole_bytes: int
-    """Up to where it is whole; what follows was torn by a crash."""
 
 
 class FileJournal:
@@ -286,7 +284,7 @@ def read_file(path: Path, *, own: bool = False) -> JournalContents:
     ``own`` is for an agent that acts by it: the file is this user's then, and no other user may write it.
     """
     view: dict[str, Entry] = {}
-    whole, newest = 0, NOWHERE
+    whole, newest = False, NOWHERE
     torn: int | None = None
     try:
         with os.fdopen(open_own(path, os.O_RDONLY) if own else open_regular(path)[0], "rb") as file:
@@ -301,12 +299,12 @@ def read_file(path: Path, *, own: bool = False) -> JournalContents:
                     raise _damaged(path, torn, "its checksum does not match, and complete lines follow")
                 _apply(view, transaction, path, number)
                 newest = max(newest, *(_place(one) for one in transaction)) if transaction else newest
-                whole += len(line)
+                whole = True
     except FileNotFoundError:
         pass
     except OSError as error:
         raise refused(path, error) from error
-    return JournalContents(MappingProxyType(view), newest, whole)
+    return JournalContents(MappingProxyType(view), newest)
 
 
 def _line(entries: Sequence[Mapping[str, Any]]) -> bytes:

@@ -31,6 +31,7 @@ from agent.values.kafka import (
     LINGER_MS,
     MESSAGE_TIMEOUT_MS,
     OFFSET_RESET,
+    RETRY_BACKOFF_MS,
 )
 from agent.values.number_format import counted
 
@@ -314,7 +315,7 @@ def writer_settings(plan: KafkaJournalPlan) -> dict[str, str | int | logging.Log
         "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
         MESSAGE_TIMEOUT_MS: _TRANSACTION_TIMEOUT_MS,  # an append that takes too long is aborted, which ends it sooner
         LINGER_MS: 0,
-        "retry.backoff.ms": 20,  # the transaction before may still be writing its markers
+        RETRY_BACKOFF_MS: 20,  # the transaction before may still be writing its markers
         COMPRESSION_TYPE: "lz4",
     }
 

@@ -36,6 +36,7 @@ from agent.journal.leader import LEADER, leader_in, leader_write
 from agent.record.librdkafka import client_settings, error_text
 from agent.telemetry.proposal_records import headers, source
 from agent.values.clock import Clock, system_clock
+from agent.values.kafka import MAX_MESSAGE_BYTES, MAX_MESSAGE_BYTES_DEFAULT
 
 ENTRY = "rackwise.journal.entry.v1"
 GONE = "rackwise.journal.gone.v1"
@@ -271,7 +272,7 @@ class KafkaJournal:
                 raise BadInput(
                     f"The record for the journal {self._plan.topic} is too big",
                     why=error_text(cause.args[0]),
-                    todo="Raise the topic's max.message.bytes to Kafka's default, 1048588.",
+                    todo=f"Raise the topic's {MAX_MESSAGE_BYTES} to Kafka's default, {MAX_MESSAGE_BYTES_DEFAULT}.",
                 ) from cause
             raise writer_error(cause, self._plan.topic) from cause
         if isinstance(cause, BadInput):

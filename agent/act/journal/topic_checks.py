@@ -23,6 +23,7 @@ from agent.values.kafka import (
     DELETE,
     LOG_APPEND_TIME,
     MAX_MESSAGE_BYTES,
+    MAX_MESSAGE_BYTES_DEFAULT,
     MIN_INSYNC_REPLICAS,
     RETENTION_MS,
     TIMESTAMP_TYPE,
@@ -132,7 +133,8 @@ def _wrong_journal(topic: ExistingTopic) -> Iterator[str]:
         yield _set(topic, MIN_INSYNC_REPLICAS, "2", f"is {least}, so the loss of one broker may cut the journal")
     most = _whole(configs.get(MAX_MESSAGE_BYTES))
     if most is not None and most < MAX_VALUE_BYTES + _MARGIN:
-        yield _set(topic, MAX_MESSAGE_BYTES, "1048588", f"is {most}, so large plans cannot be written")
+        default = str(MAX_MESSAGE_BYTES_DEFAULT)
+        yield _set(topic, MAX_MESSAGE_BYTES, default, f"is {most}, so large plans cannot be written")
 
 
 def _wrong_commands(topic: ExistingTopic) -> Iterator[str]:

@@ -12,7 +12,6 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
 from math import inf
 from pathlib import Path
 
@@ -33,7 +32,7 @@ from agent.act.journal.journal_topic import (
 from agent.act.journal.kafka_journal import KafkaJournal, check_watermark
 from agent.act.journal.topic_checks import SharedTopics, topic_problems, writable
 from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.act.lead.lease import KafkaLease, LeasePlan, LeaseState, committed_watermark
+from agent.act.lead.lease import KafkaLease, LeasePlan, committed_watermark
 from agent.errors import LEADERSHIP, FatalFailure, FencedOut, JournalUnavailable, RackwiseError, thread
 from agent.journal.entries import JournalPort, JournalState, JournalTrust
 from agent.journal.leader import LeaderEntry, leader_in, leader_write
@@ -60,9 +59,8 @@ _PATIENCE = 3
 class JournalLeadership:
     """Takes part from `start` to `close`. Every method may be called from any thread."""
 
-    def __init__(self, plan: LeadershipPlan, *, on_fatal: Callable[[FatalFailure], None] = lambda _: None) -> None:
+    def __init__(self, plan: LeadershipPlan) -> None:
         self._plan = plan
-        self._on_fatal = on_fatal
         self._topics = OwnTopics(plan.config, plan.topics(), _ENSURE_MS)
         self._stop = threading.Event()
         self._ready = threading.Event()
@@ -105,11 +103,6 @@ class JournalLeadership:
         if not self._ready.is_set():
             self._cluster, self._problem = cluster, None
             self._ready.set()
-
-    @property
-    def state(self) -> LeaseState:
-        """Leading once there is a journal to write; else standby."""
-        return LeaseState.LEADING if self.may_act() else LeaseState.STANDBY
 
     def journal(self) -> JournalPort | None:
         """The journal of this leadership; None while standby. Another object means another leadership.
@@ -338,7 +331,6 @@ class JournalLeadership:
     def _end(self, error: FatalFailure) -> None:
         """Nothing may act from now on; the agent learns of it before the tidying up."""
         self._fatal, self._problem = error, str(error)
-        self._on_fatal(error)
 
     def _leave(self, timeout_s: float = _JOIN_S) -> None:
         with self._lock:

@@ -9,7 +9,15 @@ from pathlib import Path
 from agent.execute.commands.identity import CommandSigner, CommandWitness
 from agent.journal.entries import JournalKey
 from agent.record.own_topics import OwnTopic
-from agent.values.kafka import COMPACT, DELETE, LOG_APPEND_TIME, MAX_MESSAGE_BYTES, TIMESTAMP_TYPE, UNCLEAN_ELECTION
+from agent.values.kafka import (
+    COMPACT,
+    DELETE,
+    LOG_APPEND_TIME,
+    MAX_MESSAGE_BYTES,
+    MAX_MESSAGE_BYTES_DEFAULT,
+    TIMESTAMP_TYPE,
+    UNCLEAN_ELECTION,
+)
 
 _DAY_MS = 86_400_000
 
@@ -69,7 +77,7 @@ class LeadershipPlan:
         configs = (
             (UNCLEAN_ELECTION, "false"),  # a replica that is behind would cut the journal
             ("segment.bytes", "16777216"),  # only closed segments are compacted
-            (MAX_MESSAGE_BYTES, "1048588"),
+            (MAX_MESSAGE_BYTES, str(MAX_MESSAGE_BYTES_DEFAULT)),
         )
         journal = replace(lock, name=self.journal_topic, cleanup_policy=COMPACT, retention_ms=-1, configs=configs)
         # The age of a command is then by one clock, the broker's, not its sender's.

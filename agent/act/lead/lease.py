@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -45,13 +44,6 @@ _JOIN_S = 5.0
 _LEAVE_S = 1.5
 """So long a rebalance that has begun is waited for before leaving: others learn of it with their next heartbeat."""
 _NEWS_MS = 60_000
-
-
-class LeaseState(StrEnum):
-    """What an agent is among those of its cluster."""
-
-    LEADING = "leading"
-    STANDBY = "standby"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +96,6 @@ class KafkaLease:
     def start(self) -> None:
         """Begin to take part."""
         self._thread.start()
-
-    @property
-    def state(self) -> LeaseState:
-        """Leading or standby, by what is sure now."""
-        return LeaseState.LEADING if self.may_act() else LeaseState.STANDBY
 
     @property
     def term(self) -> int | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from math import inf
 from typing import Any
@@ -33,7 +33,6 @@ from agent.execute.reassign.messages import (
     MachineEvent,
     NotifyOperator,
     PlanAccepted,
-    PlanCommand,
     RequestFate,
     RequestResult,
 )
@@ -163,12 +162,9 @@ class ExecutorReporter:
         """Status of the executor; ``held_by`` is the machine's: plan -> reason why it does not go on."""
         plans = self._plans(view)
         open_ = [one.plan for one in plans if not one.plan.ended]
-        may_not = _may_not(open_, may)
         return ExecutorStatus(
             plans=plans,
             debts=plan_entries.throttle_debts(view),
-            may_begin=may_not is None,
-            may_not=may_not or "",
             look_failed=self._look_failed,
             failure=failure,
             journal_failed=self._journal_gone or self._left_aside,
@@ -182,16 +178,6 @@ class ExecutorReporter:
                 plan_progress(plan, (one for one in batches if one.proposal_id == plan.proposal_id), self._rates)
                 for plan in plan_entries.plans(view)
             )
-
-
-def _may_not(open_: Sequence[ReassignmentPlan], may: BatchPermission | None) -> str | None:
-    """Why no plan may begin a batch, empty while that is unknown; None when one may."""
-    if may is None:
-        return ""
-    held = [why for plan in open_ if (why := may.of(plan.proposal_id)) is not None]
-    if may.begin and (not held or len(held) < len(open_)):
-        return None
-    return held[0] if held else may.sentence
 
 
 def _hold(plan: ReassignmentPlan, may: BatchPermission | None, held_by: Mapping[str, str]) -> str | None:
@@ -280,10 +266,6 @@ class ReassignmentExecutor:
     def accept(self, plan: ReassignmentPlan) -> None:
         """Carry this plan out, after those that were accepted before. One that was accepted once is left aside."""
         self._post(PlanAccepted(plan))
-
-    def command(self, command: PlanCommand, proposal_id: str, who: str = "") -> None:
-        """Post an operator's command about a plan, without an id."""
-        self.send(CommandReceived(command, proposal_id, who))
 
     def send(self, command: CommandReceived) -> None:
         """Post an operator's command about a plan, with its id."""

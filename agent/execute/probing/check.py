@@ -9,7 +9,6 @@ from typing import NamedTuple
 from agent.execute.probing.decide import ProbingContext, decide
 from agent.execute.probing.values import (
     NO_ANCHORS,
-    Anchors,
     ProbingDecision,
     ProbingOff,
     ProbingOffReason,
@@ -49,21 +48,15 @@ class ProbingHold(NamedTuple):
 
 
 def probing_check(
-    proposal: Proposal,
-    fresh: Snapshot,
-    memory: Memory,
-    view: JournalState,
-    limits: Limits,
-    *,
-    anchors: Anchors = NO_ANCHORS,
+    proposal: Proposal, fresh: Snapshot, memory: Memory, view: JournalState, limits: Limits
 ) -> ProbingHold | None:
     """Why a trigger for warm-ups has to wait; None where probing does not hold it, or for other proposals.
 
-    ``view`` is the journal; ``anchors`` are those of `past_triggers`, where the caller keeps them.
+    ``view`` is the journal.
     """
     if proposal.kind is not ProposalKind.TRIGGER or proposal.reason not in PROBED:
         return None
-    past, _ = past_triggers(view, anchors, taken_ms=fresh.taken_ms, monotonic_ms=fresh.monotonic_ms)
+    past, _ = past_triggers(view, NO_ANCHORS, taken_ms=fresh.taken_ms, monotonic_ms=fresh.monotonic_ms)
     name = proposal.subject.name
     decision = decide(name, ProbingContext(fresh, memory, limits), past.get(name, ()))
     if isinstance(decision, ProbingTrigger):

@@ -73,11 +73,6 @@ class EventStream:
         self._seen: _SeenState | None = None
         self._watching: asyncio.Task[None] | None = None
 
-    @property
-    def listeners(self) -> int:
-        """Open streams."""
-        return len(self._listeners)
-
     async def open(self, last_id: str, may_listen: Callable[[], bool] = lambda: True) -> AsyncIterator[bytes]:
         """The messages for one listener, as long as it may listen. Raises the problem of one listener too many."""
         if len(self._listeners) >= LISTENERS:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 from fastapi import Query
@@ -24,7 +24,6 @@ _LONGEST = 2_000
 _BEGIN_AGAIN = "Ask again without a cursor, or with the search and sort that it was given for."
 
 Row = Mapping[str, Any]
-Identity = Callable[[Row], str]
 
 
 class ListKind(NamedTuple):

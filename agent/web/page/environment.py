@@ -14,6 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from agent.money.traffic import bytes_between, bytes_words, usd_between, usd_words
+from agent.values.kafka import STREAM_THREAD
 from agent.values.number_format import counted, lasted, sized, usd
 from agent.web.page.assets import asset_url
 from config.foreign_text import shortened
@@ -21,7 +22,9 @@ from config.foreign_text import shortened
 TEMPLATES = Path(__file__).with_name("templates")
 UNKNOWN = Markup('<span class="unknown">unknown</span>')
 _NAME_SHOWN = 64
-_STREAMS_CLIENT = re.compile(r".*?([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?:-StreamThread-(\d+)-consumer)?")
+_STREAMS_CLIENT = re.compile(
+    rf".*?([0-9a-f]{{8}})(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}(?:{STREAM_THREAD}(\d+)-consumer)?"
+)
 _LEAST_ROOM = 32
 """Below this the number of characters that are left out would be most of what is shown."""
 

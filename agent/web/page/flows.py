@@ -13,7 +13,6 @@ from agent.values.rates import priced
 from agent.values.snapshot import RackState, Snapshot
 
 REPLICATE, CONSUME, MOVE = "replicate", "consume", "move"
-PATHS = (REPLICATE, CONSUME, MOVE)
 PATH_WORDS = {
     REPLICATE: "followers that copy from their leader",
     CONSUME: "consumers and tasks that read",

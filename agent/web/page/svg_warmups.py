@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from agent.values.kafka import ACCEPTABLE_LAG
 from agent.values.number_format import counted
 from agent.web.page.environment import short_client, short_name
 from agent.web.page.svg_elements import drawing, element, group, hatching, text
@@ -84,7 +85,7 @@ def _bar(row: Any, y: float, most: float) -> Markup:
     parts.append(
         element(
             "line",
-            element("title", f"acceptable.recovery.lag {row['acceptable_recovery_lag']:,}"),
+            element("title", f"{ACCEPTABLE_LAG} {row['acceptable_recovery_lag']:,}"),
             x1=threshold,
             x2=threshold,
             y1=y + 3,

@@ -12,6 +12,7 @@ from agent.errors import BadInput
 from agent.money.traffic import bytes_words, usd_words
 from agent.plan.new_partitions import did_you_mean
 from agent.simulate.change_texts import QUESTIONS, ChangeQuestion, changes_of
+from agent.values.kafka import COOPERATIVE_STICKY
 from agent.values.number_format import counted, sized
 from agent.values.snapshot import OtherGroup, StreamsGroup
 from agent.web.page.environment import group_link, rendered, subject_link, subject_words
@@ -128,7 +129,7 @@ def _asked_questions(asked: PageRequest, texts: Mapping[str, tuple[str, ...]]) -
     examples = {
         "add-member": f"{group}={rack}",
         "remove-member": f"{group}=MEMBER",
-        "strategy": f"{group}=cooperative-sticky",
+        "strategy": f"{group}={COOPERATIVE_STICKY}",
         "standbys": f"{streams}=1",
         "remove-rack": rack,
         "remove-broker": str(broker),

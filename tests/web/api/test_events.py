@@ -208,7 +208,7 @@ def test_a_listener_that_is_many_looks_behind_is_let_go() -> None:
     stream._listeners.add(queue)
     for number in range(events._WAITING + 5):
         stream._send(("look", {"cycle": number}))
-    assert stream.listeners == 0
+    assert not stream._listeners
     chunks = [queue.get_nowait() for _ in range(queue.qsize())]
     assert (len(chunks), chunks[-1]) == (events._WAITING + 1, None)
 
