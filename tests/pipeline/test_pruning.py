@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from pipeline.backtest.strategies import chosen
 from pipeline.jobs import backtest, fleet, refresh
@@ -56,6 +57,8 @@ def test_fleet_backtest_and_refresh_read_their_days_alone_and_deleted_days_are_l
         ingest(delta_tables, rows, number)
     assert days_read(delta_tables.read(TELEMETRY)) == list(delta_tables.days(TELEMETRY)) == list(DAYS)
 
+    of_cluster = delta_tables.read(TELEMETRY).where(F.col("cluster") == "old")
+    assert days_read(of_cluster) == [DAYS[0]], "by the bounds of each file: bronze is not partitioned by cluster"
     newest = fleet.recent_events(delta_tables, 2)
     assert days_read(newest) == list(DAYS[-2:])
     assert {row["cluster"] for row in newest.select("cluster").distinct().collect()} == {"new"}
