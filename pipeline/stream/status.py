@@ -118,9 +118,10 @@ def _newest_ms(tables: TableStore, table: TableSpec, sources: TopicSources, stat
     """Of the stream's own rows, from their newest day alone: a record that was read was written by then."""
     if status.written_ms is None:
         return None
-    rows = tables.read(table).where(F.col("topic") == status.topic)
-    if len(sources.clusters(status.topic or "")) > 1:
-        rows = rows.where(F.col("cluster") == status.cluster)
+    topic, cluster = status.topic or "", status.cluster or ""
+    rows = tables.read(table).where(F.col("topic") == topic)
+    if len(sources.clusters(topic)) > 1:
+        rows = rows.where(F.col("cluster") == cluster)
     last_day = day_of(status.written_ms + _AHEAD_MS)
     for day in reversed([one for one in tables.days(table) if one <= last_day]):
         (row,) = rows.where(F.col("day") == day).agg(F.unix_millis(F.max("kafka_time")).alias("newest_ms")).collect()

@@ -78,7 +78,13 @@ def test_fleet_backtest_and_refresh_read_their_days_alone_and_deleted_days_are_l
 
     assert kept_looks(delta_tables) is None, "nothing was computed yet"
     seen = [
-        look("0000abcd", number, second=(key.taken_ms - HOUR_MS) / 1_000, cluster="new", day=DAYS[number])
+        look(
+            "0000abcd",
+            number,
+            second=(key.taken_ms - HOUR_MS) / 1_000,
+            cluster="new" if number else "old",
+            day=DAYS[number],
+        )
         for number, key in enumerate(keys)
     ]
     delta_tables.replace_where(LOOKS, looks(delta_tables.spark, *seen))
