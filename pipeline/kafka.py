@@ -150,7 +150,7 @@ def source_options(kafka: KafkaClientConfig) -> dict[str, str]:
 
 
 class TopicClient:
-    """Asks the brokers about topics. One thread at a time."""
+    """Asks the brokers about topics, from any number of threads at once: its parts are safe for that."""
 
     def __init__(self, kafka: KafkaClientConfig, timeout_s: float = TIMEOUT_S) -> None:
         if BOOTSTRAP_SERVERS not in kafka.root:

@@ -37,6 +37,9 @@ Where = Mapping[str, Iterable[str | int]]
 _MARK = "_rackwise.json"
 _VACUUMED = "_vacuumed.json"
 """Written after each vacuum."""
+_KEPT_FROM = "_kept-from-"
+"""Prefix of a file of a layer's folder; the first day whose rows were never deleted follows."""
+_A_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DAY = re.compile(r"/day=(\d{4}-\d{2}-\d{2})/")
 _PLAIN = re.compile(r"[A-Za-z0-9._:-]*")
 
@@ -120,12 +123,16 @@ class TableStore:
         with self._turn(table):
             self._layout.merge(self.path(table), table, conformed(table, rows))
 
+    def kept_from(self, layer: str) -> str:
+        """The first UTC day of which no vacuum deleted rows in the layer, yyyy-mm-dd; empty where none ever did."""
+        return max(self._cuts(layer), default="")
+
     def vacuum(self, table: TableSpec, now_ms: int, before_day: str | None = None) -> None:
         """Delete what changes of long ago left behind and no reader needs; nothing where there is no table.
 
         Of a table partitioned by ``day`` the small files of days that are over become one, and rows of days earlier
         than ``before_day`` go as well. At most once a day, counted from the making of the table: a vacuum lists every
-        file.
+        file. What was deleted is remembered (`kept_from`).
         """
         if not self.exists(table):
             return
@@ -136,9 +143,25 @@ class TableStore:
             return
         with self._turn(table):
             days = (day_of(now_ms), before_day) if "day" in table.partitioned_by else (None, None)
+            if days[1] is not None:
+                self._remember_cut(table.name.partition(".")[0], days[1])
             self._layout.vacuum(path, *days)
             self._files.delete(done)
             self._files.write(done, "{}")
+
+    def _cuts(self, layer: str) -> list[str]:
+        names = self._files.names(f"{self.root}/{layer}")
+        days = [name.removeprefix(_KEPT_FROM) for name in names if name.startswith(_KEPT_FROM)]
+        return [day for day in days if _A_DAY.fullmatch(day)]
+
+    def _remember_cut(self, layer: str, day: str) -> None:
+        """Before the first row goes, and never without a file: a refresh goes by it, and may begin at any time."""
+        before = self._cuts(layer)
+        if day <= max(before, default=""):
+            return
+        self._files.write(f"{self.root}/{layer}/{_KEPT_FROM}{day}", "{}")
+        for earlier in before:
+            self._files.delete(f"{self.root}/{layer}/{_KEPT_FROM}{earlier}")
 
     @contextmanager
     def _turn(self, table: TableSpec) -> Iterator[None]:

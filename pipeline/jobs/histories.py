@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 from pipeline.jobs.work import RefreshWork, TableWrite, between
 from pipeline.local_relation import local_relation
 from pipeline.schemas import bronze, gold, silver
-from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns
+from pipeline.schemas.table import LONG, STRING, TableSpec, begin_of, column, columns
 from pipeline.tables import Where
 from pipeline.transforms.drift import OF_TOPIC, changes_of_racks, drifting_topics, with_ends
 from pipeline.transforms.rebalances import rebalances, triggers_of
@@ -130,7 +130,10 @@ def _warmups(work: RefreshWork) -> list[TableWrite]:
         episodes = work.hold(warmups(work.context(silver.COPIES), work.context(silver.GROUPS)))
         return [TableWrite(gold.WARMUPS, episodes), TableWrite(gold.RESTORE_RATES, restore_rates(episodes))]
     first, _ = work.hours_span()
-    running = _open(work, gold.WARMUPS, F.col("outcome") == "running", first - LONGEST_OPEN_MS)
+    kept_from = work.tables.kept_from("silver")
+    # One that began where silver has nothing any more could not be found again.
+    since_ms = max(first - LONGEST_OPEN_MS, begin_of(kept_from) if kept_from else 0)
+    running = _open(work, gold.WARMUPS, F.col("outcome") == "running", since_ms)
     back_ms = max(BACK_MS, first - min((key.began_ms for key in running.keys), default=first) + CONTEXT_MS)
     copies, groups = (work.context(table, back_ms, to_the_end=True) for table in (silver.COPIES, silver.GROUPS))
     episodes = warmups(copies, groups)

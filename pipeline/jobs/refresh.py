@@ -20,18 +20,26 @@ from pipeline.jobs.histories import history_writes
 from pipeline.jobs.hourly import write_hours
 from pipeline.jobs.incremental import IncrementalSums, LookId
 from pipeline.jobs.outcomes import outcome_writes
-from pipeline.jobs.touched_looks import LookKey, computed_looks, standing_on, taken_on, without_left_out
+from pipeline.jobs.touched_looks import (
+    LookKey,
+    computed_looks,
+    standing_on,
+    taken_on,
+    without_kept,
+    without_left_out,
+)
 from pipeline.jobs.work import ClusterHour, RefreshWork, SparkJobs, TableWrite, between
 from pipeline.local_relation import local_relation
 from pipeline.price_files import price_rows, producer_rows
-from pipeline.schemas import bronze, silver
-from pipeline.schemas.table import day_of
+from pipeline.schemas import bronze, gold, silver
+from pipeline.schemas.table import LONG, STRING, column, columns, day_of
 from pipeline.session import MANY_ROWS, sized
 from pipeline.tables import TableStore, Where, named
 from pipeline.transforms.large_looks import PART_BYTES, data_bytes, parts_of
 from pipeline.transforms.looks import look_rows, silver_table
 from pipeline.transforms.prices import PriceRow, ProducerRow, price_table, producer_table
-from pipeline.transforms.spans import CONTEXT_MS, GAP_MS, hour_of, touched_hours
+from pipeline.transforms.spans import CONTEXT_MS, GAP_MS, by_hour, hour_of, pairs, touched_hours
+from pipeline.transforms.spans import day_of as day_of_ms
 from pipeline.transforms.whole_looks import full_looks, standing_looks, with_kept
 
 if TYPE_CHECKING:
@@ -39,6 +47,8 @@ if TYPE_CHECKING:
 
 MOST_LOOKS = 2_000
 """More touched looks than this are not named one by one: their whole days are read again."""
+_CLUSTER_DAYS = columns(column("cluster", STRING, "Cluster id."), column("_day", STRING, "UTC day."))
+_LOOK_TIMES = columns(*silver.LOOK_IDS, column("taken_ms", LONG, "When the look began."))
 _OF_HOURS = (silver.PARTITIONS, silver.READS)
 """Of these and looks hours are made; of all others histories and outcomes alone."""
 
@@ -93,15 +103,16 @@ def refresh(
     began = time.monotonic()
     say = on_progress or (lambda _: None)
     every_ms = settings.look_every_ms
-    touched = None if looks is None else computed_looks(tables, {*looks, *standing_on(tables, looks)}, every_ms)
+    touched = None if looks is None else _computed(tables, looks, every_ms)
     work = RefreshWork(tables)
     events = _events(work, touched, look_bytes, every_ms)
     with sized(work.spark, MANY_ROWS if events.parts else 0), SparkJobs(work.spark) as jobs:
         read = _silver(work, events, jobs)
         say(f"{counted(read, 'look')} read")
         hours = _touched_hours(work, touched)
-        work.hours = None if touched is None else hours
-        late = {*hours, *pending} if histories else set()
+        if touched is not None:
+            work.hours = hours = covered_hours(work, hours)
+        late = {*hours, *covered_hours(work, pending)} if histories else set()
         past = work.beside(None if touched is None else late) if late else None
         if past is not None:
             jobs.wait()
@@ -123,10 +134,33 @@ def refresh(
 
 def catch_up(tables: TableStore, pending: Collection[ClusterHour], settings: RefreshSettings) -> None:
     """Works out what refreshes left out: the histories of these hours, and outcomes."""
-    work = RefreshWork(tables).beside(pending)
-    if pending:
+    work = RefreshWork(tables)
+    work.hours = covered_hours(work, pending)
+    if work.hours:
         _histories(work)
     work.write(outcome_writes(work, settings.prices))
+
+
+def covered_hours(work: RefreshWork, hours: Iterable[ClusterHour]) -> list[ClusterHour]:
+    """These without those of which silver lost looks, sorted: gold saw more of them than silver shows now."""
+    cut = work.tables.kept_from("silver")
+    every = sorted(hours)
+    old = [hour for hour in every if day_of(hour.hour_ms) <= cut]
+    if not old:
+        return every
+    then = work.beside(old)
+    looks = then.context(silver.LOOKS, CONTEXT_MS + GAP_MS)
+    whole = looks.where("complete").select("cluster", hour_of(F.col("taken_ms")).alias("hour_ms"), F.lit(0).alias("ms"))
+    seen = by_hour(pairs(looks)).select("cluster", "hour_ms", "ms").unionByName(whole)
+    now = then.of_hours(seen).groupBy("cluster", "hour_ms").agg(F.sum("ms").alias("ms"))
+    there = work.tables.read(gold.PARTITION_TRAFFIC).where(F.col("day").isin({day_of(hour.hour_ms) for hour in old}))
+    seconds = F.max(F.col("seconds") + F.coalesce("gap_seconds", F.lit(0.0))).alias("seconds")
+    was = then.of_hours(there).groupBy("cluster", "hour_ms").agg(seconds)
+    both = now.join(was, on=["cluster", "hour_ms"], how="left")
+    # Parts of pairs are whole milliseconds: what differs by less differs by the rounding of seconds.
+    kept = both.where(F.coalesce("seconds", F.lit(0.0)) * 1_000 < F.col("ms") + 0.5)
+    found = {ClusterHour(*row) for row in kept.select("cluster", "hour_ms").collect()}
+    return [hour for hour in every if day_of(hour.hour_ms) > cut or hour in found]
 
 
 def refresh_settings(settings: Settings) -> RefreshSettings:
@@ -148,6 +182,11 @@ class _LookEvents(NamedTuple):
     """Whether there are looks by changes among them."""
 
 
+def _computed(tables: TableStore, looks: Collection[LookKey], every_ms: int) -> list[LookKey]:
+    """Those to compute, sorted: with those that stand on them, without those that are left out or stay."""
+    return without_kept(tables, computed_looks(tables, {*looks, *standing_on(tables, looks)}, every_ms))
+
+
 def _events(
     work: RefreshWork, touched: list[LookKey] | None, look_bytes: Mapping[LookId, int] | None, every_ms: int
 ) -> _LookEvents:
@@ -158,7 +197,10 @@ def _events(
     if touched is None:
         telemetry = without_left_out(telemetry, every_ms)
     else:
-        telemetry, where = _of_looks(telemetry, touched, every_ms)
+        # Of days that bronze has no more silver keeps the looks that are not named.
+        has_days = min(day_of(one.taken_ms) for one in touched) > work.tables.kept_from("bronze")
+        many = len(touched) > MOST_LOOKS
+        telemetry, where = _of_looks(telemetry, touched, every_ms, whole_days=many and has_days)
     known = dict(_look_bytes(telemetry) if look_bytes is None else look_bytes)
     standing = standing_looks(telemetry)
     if standing:
@@ -216,17 +258,26 @@ def _write_silver(work: RefreshWork, writes: list[TableWrite], jobs: SparkJobs) 
             jobs.start(work.write_one, write)
 
 
-def _of_looks(telemetry: DataFrame, touched: list[LookKey], every_ms: int) -> tuple[DataFrame, tuple[Where, ...]]:
-    """The events of the looks, and the place of their rows."""
-    clusters = sorted({one.cluster for one in touched})
-    days = sorted({day_of(one.taken_ms) for one in touched})
-    rows = telemetry.where(F.col("cluster").isin(clusters))
-    if len(touched) > MOST_LOOKS:
-        return without_left_out(rows.where(taken_on(days)), every_ms), ({"day": days, "cluster": clusters},)
+def _of_looks(
+    telemetry: DataFrame, touched: list[LookKey], every_ms: int, *, whole_days: bool = False
+) -> tuple[DataFrame, tuple[Where, ...]]:
+    """The events of the looks, and the place of their rows: exactly these, as others may not be in bronze any more."""
+    spark, by_day = telemetry.sparkSession, dict[tuple[str, str], list[str]]()
+    for one in touched:
+        by_day.setdefault((one.cluster, day_of(one.taken_ms)), []).append(one.look)
+    rows = telemetry.where(F.col("cluster").isin(sorted({one.cluster for one in touched})))
+    if whole_days:
+        days = local_relation(spark, by_day, _CLUSTER_DAYS)
+        dated = rows.where(taken_on([day for _, day in by_day])).withColumn("_day", day_of_ms(F.col("taken_ms")))
+        of_days = dated.join(F.broadcast(days), on=["cluster", "_day"], how="left_semi").drop("_day")
+        places = tuple({"day": [day], "cluster": [cluster]} for cluster, day in by_day)
+        return without_left_out(of_days, every_ms), places
     looks, times = sorted({one.look for one in touched}), sorted({one.taken_ms for one in touched})
-    return (
-        rows.where(F.col("look").isin(looks) & F.col("taken_ms").between(times[0], times[-1])),
-        ({"day": days, "cluster": clusters, "look": looks},),
+    near = rows.where(F.col("look").isin(looks) & F.col("taken_ms").between(times[0], times[-1]))
+    exact = local_relation(spark, sorted({one[:3] for one in touched}), _LOOK_TIMES)
+    of_looks = near.join(F.broadcast(exact), on=["cluster", "look", "taken_ms"], how="left_semi")
+    return of_looks, tuple(
+        {"day": [day], "cluster": [cluster], "look": sorted(set(of))} for (cluster, day), of in by_day.items()
     )
 
 

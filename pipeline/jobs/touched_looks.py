@@ -7,8 +7,9 @@ Bronze keeps all of them. Looks that hold nothing but what the agent derived are
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from datetime import UTC, date, datetime
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date, timedelta
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
@@ -22,10 +23,11 @@ from agent.telemetry.events import EventKind
 from pipeline.jobs.incremental import LookId
 from pipeline.jobs.work import between
 from pipeline.local_relation import local_relation
-from pipeline.schemas import bronze, silver
-from pipeline.schemas.table import BOOLEAN, LONG, STRING, column, columns
+from pipeline.schemas import bronze, gold, silver
+from pipeline.schemas.table import BOOLEAN, LONG, STRING, begin_of, column, columns, day_of
 from pipeline.tables import TableStore
 from pipeline.transforms.spans import HOUR_MS, instance_of_look
+from pipeline.transforms.spans import day_of as day_of_ms
 
 _DERIVED = [str(kind) for kind in DERIVED_SHAPES]
 _HEAD_CHARS = 200
@@ -76,28 +78,92 @@ def unseen_looks(tables: TableStore, first_ms: int, last_ms: int) -> tuple[LookK
 
 
 def looks_of_days(tables: TableStore, days: tuple[str, ...]) -> tuple[LookKey, ...]:
-    """Every look that began on one of these UTC days. Raises BadInput for what is no day."""
+    """The looks that began on these UTC days, as far as bronze has them whole. Raises BadInput for what is no day."""
     for day in days:
         try:
             date.fromisoformat(day)
         except ValueError:
             raise BadInput(f"{day!r} is not a day", why="a day is written as yyyy-mm-dd") from None
-    return _sorted(tables.read(bronze.TELEMETRY).where(taken_on(days)))
+    # A day before these decides nothing, but the one right before.
+    reach = bronze_reach(tables, day_of(max(0, begin_of(min(days)) - 24 * HOUR_MS)))
+    return tuple(look for look in _sorted(tables.read(bronze.TELEMETRY).where(taken_on(days))) if reach.has(look))
 
 
 def kept_looks(tables: TableStore) -> tuple[LookKey, ...] | None:
-    """The looks from which everything is computed again; None for all that silver has as well.
+    """The looks from which everything is computed again; None for all, where bronze has all that silver and gold have.
 
-    Where bronze no longer reaches as far back as silver, what came of its deleted days stays: its looks are named, from
-    its second day on, since the first may lack the beginning of a look.
+    Else what came of the days that bronze lost stays: only the looks of which it has every event are named.
     """
-    first_ms, silver_ms = (
-        tables.read(table).agg(F.min("taken_ms")).collect()[0][0] for table in (bronze.TELEMETRY, silver.LOOKS)
-    )
-    if first_ms is None or silver_ms is None or silver_ms >= first_ms:
+    reach = bronze_reach(tables)
+    if reach.is_whole:
         return None
-    whole_ms = first_ms - first_ms % (24 * HOUR_MS) + 24 * HOUR_MS
-    return _sorted(tables.read(bronze.TELEMETRY).where(F.col("taken_ms") >= whole_ms))
+    telemetry = tables.read(bronze.TELEMETRY)
+    since = telemetry.where(F.col("taken_ms") >= begin_of(reach.begin)) if reach.begin else telemetry
+    return tuple(look for look in _sorted(since) if reach.has(look))
+
+
+class BronzeReach(NamedTuple):
+    """The days of which bronze has every event. Days are UTC, yyyy-mm-dd."""
+
+    is_whole: bool
+    """Whether bronze has all that silver and gold were computed from."""
+    begin: str
+    """The first of these days; empty where no vacuum deleted rows."""
+    of_cluster: Mapping[str, str]
+    """The same for clusters of which bronze lost more than a vacuum deleted."""
+
+    def has(self, look: LookKey) -> bool:
+        """Whether the look began on one of these days."""
+        return day_of(look.taken_ms) >= self.of_cluster.get(look.cluster, self.begin)
+
+
+def bronze_reach(tables: TableStore, since: str = "1970-01-01") -> BronzeReach:
+    """The days of which bronze has every event: by what vacuums deleted, and by days that silver or gold has alone.
+
+    Days before ``since`` are not looked at.
+    The first day that is left may lack the beginning of a look. Times of events are foreign: one of long ago
+    does not make earlier days whole, and one of the future does not end the days that are.
+    """
+    cut = tables.kept_from("bronze")
+    begin = _day_after(cut, 1) if cut else ""
+    days = _days_there(tables).where(F.col("day") >= since)
+    there = {(row["cluster"], row["day"]): row["whole"] for row in days.collect()}
+    telemetry = tables.read(bronze.TELEMETRY).where(F.col("taken_ms") >= begin_of(since))
+    taken = telemetry.select("cluster", day_of_ms(F.col("taken_ms")).alias("day"))
+    lost = there.keys() - {(row["cluster"], row["day"]) for row in taken.distinct().collect()}
+    today = day_of(time.time_ns() // 1_000_000)
+    of_cluster = dict[str, str]()
+    for cluster, day in lost:
+        if there[cluster, day] and day <= today:
+            of_cluster[cluster] = max(of_cluster.get(cluster, begin), _day_after(day, 2))
+    return BronzeReach(not lost and all(day > cut for _, day in there), begin, of_cluster)
+
+
+def _days_there(tables: TableStore) -> DataFrame:
+    """Days of silver and gold: cluster, day, whole (whether whole looks show it); once each."""
+    of_looks = tables.read(silver.LOOKS).select("cluster", "day", F.col("complete").alias("whole"))
+    of_gold = [
+        # Proposals may be of a day without looks.
+        tables.read(table).select("cluster", "day", F.lit(table is not gold.OUTCOMES).alias("whole"))
+        for table in gold.GOLD
+        if "day" in table.schema.names
+    ]
+    every = reduce(DataFrame.unionByName, of_gold, of_looks)
+    return every.groupBy("cluster", "day").agg(F.max("whole").alias("whole"))
+
+
+def without_kept(tables: TableStore, looks: Sequence[LookKey]) -> list[LookKey]:
+    """These without those of days that bronze lost and that silver has whole: they stay as they are."""
+    cut = tables.kept_from("bronze")
+    old = [one for one in looks if day_of(one.taken_ms) <= cut]
+    if not old:
+        return list(looks)
+    times = [one.taken_ms for one in old]
+    whole = between(tables.read(silver.LOOKS), min(times), max(times)).where("complete")
+    ids = local_relation(tables.spark, {(one.cluster, one.look) for one in old}, silver.LOOK_IDS)
+    rows = whole.join(F.broadcast(ids), on=["cluster", "look"], how="left_semi").select("cluster", "look").collect()
+    kept = {LookId(*row) for row in rows}
+    return [one for one in looks if day_of(one.taken_ms) > cut or LookId(one.cluster, one.look) not in kept]
 
 
 def standing_on(tables: TableStore, looks: Collection[LookKey]) -> list[LookKey]:
@@ -113,7 +179,7 @@ def standing_on(tables: TableStore, looks: Collection[LookKey]) -> list[LookKey]
 
 def taken_on(days: Collection[str]) -> Column:
     """Looks that began on these UTC days, as spans of ``taken_ms``: files without such a time are not read."""
-    begins = [round(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() * 1_000) for day in sorted(set(days))]
+    begins = [begin_of(day) for day in sorted(set(days))]
     spans = [(F.col("taken_ms") >= begin) & (F.col("taken_ms") < begin + 24 * HOUR_MS) for begin in begins]
     return reduce(or_, spans)
 
@@ -161,6 +227,10 @@ def left_out(candidates: DataFrame, every_ms: int) -> DataFrame:
 def _observed() -> Column:
     # Fragments may be of both; a look has other events as well.
     return F.col("base").isNotNull() | ~F.col("kind").isin([*_DERIVED, str(EventKind.FRAGMENT)])
+
+
+def _day_after(day: str, days: int) -> str:
+    return f"{date.fromisoformat(day) + timedelta(days)}"
 
 
 def _sorted(telemetry: DataFrame) -> tuple[LookKey, ...]:

@@ -15,7 +15,7 @@ from pipeline.local_relation import local_relation
 from pipeline.schemas import gold
 from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns, day_of
 from pipeline.tables import TableStore, Where, conformed, named
-from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS
+from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS, LAST_MS
 
 _THREADS = 4
 _SELDOM = frozenset(table.name for table in (gold.RESTORE_RATES, gold.REBALANCES, gold.RACK_DRIFT, gold.OUTCOMES))
@@ -182,4 +182,7 @@ class RefreshWork:
 def between(rows: DataFrame, first_ms: int, last_ms: int | None) -> DataFrame:
     """Rows of silver of that time, None: to its end; its days are named too, because tables are partitioned by them."""
     rows = rows.where((F.col("day") >= day_of(first_ms)) & (F.col("taken_ms") >= first_ms))
-    return rows if last_ms is None else rows.where((F.col("day") <= day_of(last_ms)) & (F.col("taken_ms") <= last_ms))
+    if last_ms is None:
+        return rows
+    # No calendar has what comes after the last day, and an event may have its time.
+    return rows.where((F.col("day") <= day_of(min(last_ms, LAST_MS))) & (F.col("taken_ms") <= last_ms))

@@ -49,3 +49,8 @@ def day_of(epoch_ms: int) -> str:
         return f"{datetime.fromtimestamp(epoch_ms / 1000, UTC):%Y-%m-%d}"
     except (ValueError, OverflowError, OSError):
         return "1970-01-01"
+
+
+def begin_of(day: str) -> int:
+    """The begin of a UTC day yyyy-mm-dd, epoch milliseconds. Raises ValueError for what is no day."""
+    return round(datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp() * 1_000)

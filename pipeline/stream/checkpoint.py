@@ -1,12 +1,13 @@
 """Position of a stream: Spark's own checkpoint, and next to it the topic, cluster and tables that it belongs to.
 
 Invariants: a checkpoint belongs to one topic of one cluster and to one set of tables; with anything else it is refused,
-because its offsets would mean other records. A table that has rows of a topic is never filled from a new checkpoint:
-every record would be there twice.
+because its offsets would mean other records. A table that has rows of a topic of a cluster is never filled with it from
+a new checkpoint: every record would be there twice.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid
 from collections.abc import Callable
@@ -53,6 +54,40 @@ class LastBatches(NamedTuple):
     """None before the first is written."""
 
 
+class TopicSources:
+    """The clusters whose topics filled the tables, a file for each topic of a cluster in the folder ``path``.
+
+    Rows do not tell: events name the cluster that an agent looked at, and what is in quarantine names none.
+    """
+
+    def __init__(self, files: StoredFiles, path: str) -> None:
+        self._files = files
+        self._path = path
+
+    def clusters(self, topic: str) -> frozenset[str]:
+        """The clusters whose topic of that name was read. Raises BadInput for a file that cannot be read."""
+        found = (self._read(f"{self._path}/{name}") for name in self._files.names(self._path) if name.endswith(".json"))
+        return frozenset(cluster for name, cluster in found if name == topic)
+
+    def add(self, topic: str, cluster: str) -> None:
+        """That topic of that cluster as well."""
+        text = json.dumps({"topic": topic, "cluster": cluster})
+        path = f"{self._path}/{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+        if not self._files.exists(path):
+            self._files.write(path, text)
+
+    def _read(self, path: str) -> tuple[str, str]:
+        try:
+            of = json.loads(self._files.read(path) or "")
+            return str(of["topic"]), str(of["cluster"])
+        except (ValueError, TypeError, KeyError) as error:
+            raise BadInput(
+                f"{path} cannot be read",
+                why=f"it should name a topic and its cluster: {error!r}",
+                todo="Delete it: it is written again once ingest of that topic starts.",
+            ) from None
+
+
 class StreamCheckpoint:
     """The checkpoint of one stream, in the folder ``path``."""
 
@@ -76,7 +111,7 @@ class StreamCheckpoint:
             )
         if has_rows():
             raise BadInput(
-                f"The tables have rows of {identity.topic}, but there is no checkpoint at {self.path}",
+                f"The tables have rows of {identity.topic} of this cluster, but there is no checkpoint at {self.path}",
                 why="without it the offsets read so far are unknown, and every record could be written twice",
                 todo="Restore the checkpoint (spark.checkpoints), or start with another, empty root (--tables).",
             )
@@ -132,7 +167,7 @@ class StreamCheckpoint:
             raise WrongCluster(
                 f"The brokers belong to cluster {wanted.cluster}",
                 why=f"{self.path} belongs to {claimed.topic} of cluster {claimed.cluster}",
-                todo="Check bootstrap.servers; each cluster has a root of its own (--tables).",
+                todo="Check bootstrap.servers; the ingest of each cluster has its own spark.checkpoints.",
             )
         if claimed.topic == wanted.topic and claimed.topic_id != wanted.topic_id:
             raise BadInput(

@@ -6,7 +6,6 @@ was written for that time: agents write looks all the time. Proposals and the jo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -15,10 +14,11 @@ from pyspark.sql import functions as F
 from agent.values.number_format import counted, lasted
 from pipeline.files import StoredFiles
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, TELEMETRY
-from pipeline.schemas.table import TableSpec
-from pipeline.stream.checkpoint import StreamCheckpoint
+from pipeline.schemas.table import TableSpec, day_of
+from pipeline.stream.checkpoint import StreamCheckpoint, TopicSources
 from pipeline.stream.ingest import TELEMETRY as TELEMETRY_STREAM
 from pipeline.stream.ingest import checkpoint_of
+from pipeline.stream.topic import sources_of
 from pipeline.tables import TableStore
 
 _STREAMS: tuple[tuple[str, TableSpec], ...] = (
@@ -26,6 +26,8 @@ _STREAMS: tuple[tuple[str, TableSpec], ...] = (
     ("proposals", PROPOSALS),
     ("journal", JOURNAL),
 )
+_AHEAD_MS = 3_600_000
+"""By so much clocks of producers may run ahead."""
 
 
 class StreamState(StrEnum):
@@ -61,11 +63,12 @@ class StreamStatus(NamedTuple):
 def statuses(tables: TableStore, checkpoints: str, *, stalled_after_ms: int, now_ms: int) -> tuple[StreamStatus, ...]:
     """Every stream. Raises BadInput for a checkpoint or a table that cannot be read."""
     files = StoredFiles(tables.spark)
+    sources = TopicSources(files, sources_of(tables))
     found = []
     for name, table in _STREAMS:
         checkpoint = StreamCheckpoint(files, f"{checkpoints}/{checkpoint_of(name)}")
         status = _of_checkpoint(name, checkpoint, stalled_after_ms, now_ms)
-        newest_ms = _newest_ms(tables, table)
+        newest_ms = _newest_ms(tables, table, sources, status)
         behind_s = None if newest_ms is None else max(0, now_ms - newest_ms) / 1_000
         found.append(status._replace(newest_ms=newest_ms, behind_s=behind_s))
     return tuple(found)
@@ -111,12 +114,18 @@ def _state(name: str, checkpoint: StreamCheckpoint, stalled_after_ms: int, now_m
     return StreamState.UP_TO_DATE, ""
 
 
-def _newest_ms(tables: TableStore, table: TableSpec) -> int | None:
-    """From the newest day alone."""
-    days: Sequence[str] = tables.days(table)
-    if not days:
+def _newest_ms(tables: TableStore, table: TableSpec, sources: TopicSources, status: StreamStatus) -> int | None:
+    """Of the stream's own rows, from their newest day alone: a record that was read was written by then."""
+    if status.written_ms is None:
         return None
-    rows = tables.read(table).where(F.col("day") == days[-1])
-    (row,) = rows.agg(F.unix_millis(F.max("kafka_time")).alias("newest_ms")).collect()
-    newest: int | None = row["newest_ms"]
-    return newest
+    topic, cluster = status.topic or "", status.cluster or ""
+    rows = tables.read(table).where(F.col("topic") == topic)
+    if len(sources.clusters(topic)) > 1:
+        rows = rows.where(F.col("cluster") == cluster)
+    last_day = day_of(status.written_ms + _AHEAD_MS)
+    for day in reversed([one for one in tables.days(table) if one <= last_day]):
+        (row,) = rows.where(F.col("day") == day).agg(F.unix_millis(F.max("kafka_time")).alias("newest_ms")).collect()
+        newest: int | None = row["newest_ms"]
+        if newest is not None:
+            return newest
+    return None

@@ -23,7 +23,7 @@ from pipeline.files import StoredFiles, located
 from pipeline.kafka import TopicClient, TopicIdentity
 from pipeline.schemas.bronze import QUARANTINE
 from pipeline.schemas.table import TableSpec
-from pipeline.stream.checkpoint import OffsetSpan, StreamCheckpoint, StreamIdentity
+from pipeline.stream.checkpoint import OffsetSpan, StreamCheckpoint, StreamIdentity, TopicSources
 from pipeline.stream.progress import BatchReport, TopicLag, lag_of
 from pipeline.tables import TableStore, WriterBatch
 from pipeline.transforms.parse import accepted, quarantined
@@ -99,7 +99,9 @@ class TopicStream:
         self._reading = reading
         self._tables = tables
         self._brokers = brokers
-        self._checkpoint = StreamCheckpoint(StoredFiles(tables.spark), checkpoint)
+        files = StoredFiles(tables.spark)
+        self._checkpoint = StreamCheckpoint(files, checkpoint)
+        self._sources = TopicSources(files, sources_of(tables))
         self._say = say
         self._on_batch = on_batch
         self._topic: TopicIdentity | None = None
@@ -127,7 +129,8 @@ class TopicStream:
         )
         for table in (self.plan.table, QUARANTINE):
             tables.exists(table)  # refuses one that a newer rackwise made
-        self._writer = self._checkpoint.claim(identity, self._has_rows)
+        self._writer = self._checkpoint.claim(identity, lambda: self._has_rows(topic))
+        self._sources.add(topic.name, topic.cluster)
         self._topic = topic
         position = self._position = self._checkpoint.position()
         if position and not self._reading.accept_data_loss:
@@ -296,11 +299,20 @@ class TopicStream:
         lost = parsed.sparkSession.createDataFrame(rows, QUARANTINE.schema)
         return quarantined(parsed).unionByName(lost)
 
-    def _has_rows(self) -> bool:
+    def _has_rows(self, topic: TopicIdentity) -> bool:
+        """Whether the tables have rows of the topic, as far as they are not known to be of other clusters alone."""
+        clusters = self._sources.clusters(topic.name)
+        if clusters and topic.cluster not in clusters:
+            return False
         return any(
             not self._tables.read(table).where(F.col("topic") == self.plan.topic).isEmpty()
             for table in (self.plan.table, QUARANTINE)
         )
+
+
+def sources_of(tables: TableStore) -> str:
+    """The folder of `TopicSources` of these tables."""
+    return f"{tables.root}/_sources"
 
 
 class _Counted(NamedTuple):

@@ -12,11 +12,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from itertools import cycle
 
-from pyspark.errors import PySparkException
-
 from agent.errors import RackwiseError
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS
 from pipeline.schemas.table import TableSpec, day_of
+from pipeline.store_errors import innermost_cause
 from pipeline.tables import TableStore
 
 _EVERY_S = 600.0
@@ -64,9 +63,13 @@ class TableVacuum:
         kept_ms = None if table.name in _KEPT else self._retention.get(table.name.partition(".")[0])
         try:
             self._tables.vacuum(table, now_ms, None if kept_ms is None else day_of(now_ms - kept_ms))
-        except (PySparkException, RackwiseError) as error:
+        except Exception as error:  # noqa: BLE001 what Java raises and pyspark does not know has no base but this
             if table.name not in self._reported:
                 self._reported.add(table.name)
-                self._say(
-                    f"{table.name} cannot be compacted, so its number of files grows: {str(error).splitlines()[0]}"
-                )
+                self._say(f"{table.name} cannot be compacted, so its number of files grows: {_why(error)}")
+
+
+def _why(error: Exception) -> str:
+    """A RackwiseError has its sentence; the first line of Java's names a call of ours, and its cause follows."""
+    text = str(error)
+    return text.partition("\n")[0] if isinstance(error, RackwiseError) else innermost_cause(text, repr(error))

@@ -44,10 +44,10 @@ def with_tasks(answers: Answers) -> Answers:
     )
 
 
-def recorded(scene: Scene, minutes: int, limits: Limits = FREE) -> list[CycleInputs]:
-    """What an agent in dry run would have written: a look in full every minute."""
+def recorded(scene: Scene, minutes: int | Iterable[int], limits: Limits = FREE) -> list[CycleInputs]:
+    """What an agent in dry run would have written: a look in full every minute, or in these minutes."""
     line, memory, looks = CycleStages(limits), Memory(), list[CycleInputs]()
-    for minute in range(minutes):
+    for minute in range(minutes) if isinstance(minutes, int) else minutes:
         observation = flowing(scene(minute), minute).at(minute * MINUTE_S)
         looks.append(CycleInputs(look=f"0000abcd-{minute}", observation=observation, memory=memory, limits=limits))
         snapshot = line.snapshot(observation, memory)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -12,7 +13,11 @@ from confluent_kafka import TopicPartition
 
 from agent.errors import BadInput, ConfigError, RackwiseError, WrongCluster
 from pipeline.errors import DataLost
+from pipeline.files import StoredFiles
+from pipeline.kafka import TopicClient
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, QUARANTINE, TELEMETRY
+from pipeline.stream.checkpoint import TopicSources
+from pipeline.stream.topic import sources_of
 from pipeline.tables import Format, TableStore
 from testbed.cluster import EmbeddedCluster
 from tests.pipeline.topics import MS, Counted, Topics, counted, event
@@ -116,6 +121,41 @@ def _check_refusals(topics: Topics, tables: TableStore, root: Path) -> None:
     version.write_text(version.read_text().replace('"version": 1', '"version": 2'))
     newer = TableStore(tables.spark, tables.root)
     refused(BadInput, "is of version 2, and this rackwise reads up to 1", newer)
+
+
+def test_topics_of_one_name_of_two_clusters_fill_one_root_each_once(
+    topics: Topics, delta_tables: TableStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second cluster is the same brokers under another id; quarantined records name no cluster."""
+    topics.make(topics.names.telemetry)
+    topics.events(20, every_bad=7)
+    topics.ingest(delta_tables, tmp_path / "first").run_once(Event())
+    ids = [topics.cluster.cluster_id]
+    with monkeypatch.context() as as_another:
+        as_another.setattr(TopicClient, "_cluster_id", lambda _: "another")
+        ids.append("another")
+        for _ in range(2):
+            topics.ingest(delta_tables, tmp_path / "second").run_once(Event())
+            assert (counted(delta_tables, TELEMETRY).rows, counted(delta_tables, QUARANTINE).rows) == (34, 6)
+        with pytest.raises(WrongCluster, match="belongs to") as refused:
+            topics.ingest(delta_tables, tmp_path / "first").run_once(Event())
+        assert "spark.checkpoints" in refused.value.todo
+        with pytest.raises(BadInput, match="of this cluster, but there is no checkpoint at"):
+            topics.ingest(delta_tables, tmp_path / "third").run_once(Event())
+    with pytest.raises(BadInput, match="of this cluster, but there is no checkpoint at"):
+        topics.ingest(delta_tables, tmp_path / "third").run_once(Event())
+    sources = TopicSources(StoredFiles(delta_tables.spark), sources_of(delta_tables))
+    assert sources.clusters(topics.names.telemetry) == set(ids)
+    assert sources.clusters(topics.names.proposals) == set()
+
+    (Path(sources_of(delta_tables)) / "x.json").write_text("[]")
+    with pytest.raises(BadInput, match=r"x\.json cannot be read"):
+        sources.clusters(topics.names.telemetry)
+    shutil.rmtree(sources_of(delta_tables))
+    with monkeypatch.context() as as_another:
+        as_another.setattr(TopicClient, "_cluster_id", lambda _: "another")
+        with pytest.raises(BadInput, match="but there is no checkpoint at"):  # whose rows they are is not known
+            topics.ingest(delta_tables, tmp_path / "third").run_once(Event())
 
 
 def test_a_topic_that_is_missing_or_a_cluster_that_is_another_one_is_told_before_anything_is_written(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event
 
@@ -12,19 +13,26 @@ import httpx
 import pytest
 from confluent_kafka import TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
+from pyspark.sql import functions as F
 
 from agent.errors import BadInput, ConfigError
+from agent.telemetry.events import EventKind, TelemetryEvent
 from pipeline.commands import status as command
+from pipeline.files import StoredFiles
 from pipeline.schemas.bronze import QUARANTINE, TELEMETRY
+from pipeline.stream.checkpoint import StreamCheckpoint, StreamIdentity, TopicSources
 from pipeline.stream.metrics import INGEST_METRICS, serve_metrics
 from pipeline.stream.progress import BatchReport, IngestProgress, TopicLag, behind, lag_of
 from pipeline.stream.status import StreamState, sentence, statuses
-from pipeline.tables import TableStore
+from pipeline.stream.topic import sources_of
+from pipeline.tables import Format, TableStore, WriterBatch
 from testbed.cluster import EmbeddedCluster
+from tests.pipeline.look_events import telemetry
 from tests.pipeline.topics import Topics
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "pipeline.md"
 PATIENT_MS = 60_000
+DAY_MS = 86_400_000
 
 
 @pytest.mark.parametrize(
@@ -70,6 +78,43 @@ def test_what_is_unknown_has_no_sample_and_an_address_that_is_taken_is_refused()
         assert "spark.metrics_port" in refused.value.todo
         rebound = httpx.get(f"http://{server.address}/metrics", headers={"Host": "evil.example"})
         assert rebound.status_code == 421
+
+
+def test_the_newest_record_of_a_stream_is_that_of_its_own_topic_and_cluster(
+    make_tables: Callable[[str, Format], TableStore], tmp_path: Path
+) -> None:
+    """A root of two clusters: one whose agent was stopped days ago, and one with a topic of the same name."""
+    tables, now_ms = make_tables("tables", "parquet"), time.time_ns() // 1_000_000
+    ages = {("t", "quiet"): 3 * DAY_MS, ("t", "busy"): 60_000, ("other", "quiet"): 30_000, ("t", "ahead"): -9 * DAY_MS}
+    events = [
+        TelemetryEvent(
+            kind=EventKind.REPORT, subject="x/y", cluster=of, look="l-1", n=n, taken_ms=now_ms - age, data={}
+        )
+        for n, ((_, of), age) in enumerate(ages.items())
+    ]
+    for number, (one, (topic, _)) in enumerate(zip(events, ages, strict=True)):
+        rows = telemetry(tables.spark, [one]).withColumn("topic", F.lit(topic))
+        tables.append(TELEMETRY, rows, WriterBatch("w", number))
+    files = StoredFiles(tables.spark)
+
+    def newest(cluster: str, topic: str = "t") -> float | None:
+        checkpoint = StreamCheckpoint(files, f"{tmp_path}/{cluster}-{topic}/ingest-telemetry")
+        if checkpoint.identity() is None:
+            checkpoint.claim(StreamIdentity("telemetry", topic, "id", cluster, tables.root, "parquet"), lambda: False)
+            head = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": now_ms})
+            files.write(f"{checkpoint.path}/offsets/0", "\n".join(("v1", head, json.dumps({topic: {"0": 1}}))))
+            files.write(f"{checkpoint.path}/commits/0", "v1\n{}")
+        (found, *_) = statuses(tables, checkpoint.path.rpartition("/")[0], stalled_after_ms=PATIENT_MS, now_ms=now_ms)
+        return found.behind_s
+
+    assert newest("quiet", "other") == 30
+    assert newest("nobody", "third") is None
+    assert newest("quiet") == 60, "one cluster alone has filled it: its events may name others"
+    sources = TopicSources(files, sources_of(tables))
+    for cluster in ("quiet", "busy"):
+        sources.add("t", cluster)
+    assert newest("quiet") == 3 * DAY_MS / 1_000
+    assert newest("busy") == 60
 
 
 @pytest.mark.integration

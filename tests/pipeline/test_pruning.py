@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from pipeline.backtest.strategies import chosen
 from pipeline.jobs import backtest, fleet, refresh
@@ -56,6 +57,8 @@ def test_fleet_backtest_and_refresh_read_their_days_alone_and_deleted_days_are_l
         ingest(delta_tables, rows, number)
     assert days_read(delta_tables.read(TELEMETRY)) == list(delta_tables.days(TELEMETRY)) == list(DAYS)
 
+    of_cluster = delta_tables.read(TELEMETRY).where(F.col("cluster") == "old")
+    assert days_read(of_cluster) == [DAYS[0]], "by the bounds of each file: bronze is not partitioned by cluster"
     newest = fleet.recent_events(delta_tables, 2)
     assert days_read(newest) == list(DAYS[-2:])
     assert {row["cluster"] for row in newest.select("cluster").distinct().collect()} == {"new"}
@@ -75,7 +78,13 @@ def test_fleet_backtest_and_refresh_read_their_days_alone_and_deleted_days_are_l
 
     assert kept_looks(delta_tables) is None, "nothing was computed yet"
     seen = [
-        look("0000abcd", number, second=(key.taken_ms - HOUR_MS) / 1_000, cluster="new", day=DAYS[number])
+        look(
+            "0000abcd",
+            number,
+            second=(key.taken_ms - HOUR_MS) / 1_000,
+            cluster="new" if number else "old",
+            day=DAYS[number],
+        )
         for number, key in enumerate(keys)
     ]
     delta_tables.replace_where(LOOKS, looks(delta_tables.spark, *seen))

@@ -28,6 +28,7 @@ _KEPT_FILES = "spark.databricks.delta.properties.defaults.deletedFileRetentionDu
 DAY = "2026-01-01"
 DAY_MS = 86_400_000
 EVERY, CHANGES = 2, 4
+LAYER = ROWS.name.partition(".")[0]
 
 
 @pytest.fixture
@@ -136,6 +137,7 @@ def test_replaced_data_goes_once_a_day_and_rows_of_days_beyond_the_retention_wit
     assert len(data(delta_tables)) == 3
     delta_tables.vacuum(ROWS, time.time_ns() // 1_000_000, "2026-01-03")
     assert len(data(delta_tables)) == 3, "it was made today"
+    assert delta_tables.kept_from(LAYER) == ""
     delta_tables.vacuum(ROWS, tomorrow())
     assert len(data(delta_tables)) == 1
     assert rows(delta_tables) == [2, 10, 11]
@@ -145,6 +147,12 @@ def test_replaced_data_goes_once_a_day_and_rows_of_days_beyond_the_retention_wit
     delta_tables.vacuum(ROWS, tomorrow(), "2026-01-02")
     assert delta_tables.days(ROWS) == ("2026-01-02", "2026-01-03")
     assert rows(delta_tables) == rows(again(delta_tables)) == [10, 11]
+    assert again(delta_tables).kept_from(LAYER) == "2026-01-02"
+    delta_tables.vacuum(ROWS, tomorrow() + DAY_MS, "2026-01-03")
+    delta_tables.vacuum(ROWS, tomorrow() + 2 * DAY_MS, "2026-01-01")
+    assert again(delta_tables).kept_from(LAYER) == "2026-01-03", "a longer retention brings nothing back"
+    assert len(list(Path(delta_tables.root, LAYER).glob("_kept-from-*"))) == 1
+    assert rows(delta_tables) == [11]
     assert data(delta_tables) == set(), "nothing refers to them any more"
 
 
@@ -204,6 +212,16 @@ def test_what_a_dead_process_left_half_written_goes_after_a_day(
     assert (old.exists(), young.exists(), rows(tables)) == (False, True, [1])
 
 
+class JavaError(Exception):
+    """As Py4J raises what pyspark has no class of its own for."""
+
+    def __str__(self) -> str:
+        return (
+            "An error occurred while calling o52.vacuum.\n: org.apache.spark.SparkException: Job aborted\n"
+            "\tat org.apache.spark.X.y(X.scala:1)\nCaused by: java.io.IOException: No space left on device"
+        )
+
+
 def test_tables_take_turns_and_what_fails_is_told_once(
     delta_tables: TableStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +234,8 @@ def test_tables_take_turns_and_what_fails_is_told_once(
         assert abs(now_ms - time.time_ns() // 1_000_000) < DAY_MS
         if table.name == "silver.b":
             StoredFiles(delta_tables.spark).read("nowhere://x/y")
+        if table.name == "silver.c":
+            raise JavaError
 
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(TableStore, "vacuum", vacuumed)
@@ -224,8 +244,9 @@ def test_tables_take_turns_and_what_fails_is_told_once(
         now[0] = second
         turns.take_turn()
     assert names == [(10, "a"), (20, "b"), (30, "c"), (40, "a"), (50, "b"), (60, "c")]
-    assert len(told) == 1
+    assert len(told) == 2
     assert told[0].startswith("silver.b cannot be compacted, so its number of files grows: ")
+    assert told[1] == "silver.c cannot be compacted, so its number of files grows: IOException: No space left on device"
     turns.all()
     assert [name for _, name in names[-3:]] == ["a", "b", "c"]
     assert set(days) == {None}, "without a retention rows are kept for ever"
