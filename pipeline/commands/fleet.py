@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 def fleet(
     spark: options.SparkOptions,
     kafka: options.KafkaOptions,
-    problems: Annotated[bool, typer.Option("--problems", help="Solve fleet.problems; no looks are read.")] = False,
     cluster: Annotated[str | None, typer.Option(metavar="ID", help="Cluster id; all clusters when not given.")] = None,
     also: Annotated[
         list[str] | None,
@@ -44,21 +43,16 @@ def fleet(
     ] = None,
 ) -> None:
     """Plan every group of every cluster exactly, from the newest whole looks; nothing is written but a table."""
-    if problems and also:
-        raise BadInput("--also names looks to plan from", why="--problems reads none", todo="Leave one of them out.")
     targets = dict(map(_target, publish_to or ()))
     loaded = options.settings(spark, kafka)
     elsewhere = {name: options.settings(options.SparkOptions(config=[path])).settings for name, path in targets.items()}
     with options.job("fleet", loaded, also=also or ()) as job:
-        from pipeline.jobs.fleet import plan_looks, plan_problems, run_id
+        from pipeline.jobs.fleet import plan_looks, run_id
         from pipeline.tables import TableStore
 
         run = run_id()
-        if problems:
-            done = plan_problems(job.tables, run=run, cluster=cluster)
-        else:
-            others = [TableStore(job.spark, root, job.tables.format) for root in also or ()]
-            done = plan_looks(job.tables, run=run, cluster=cluster, others=others, days=days)
+        others = [TableStore(job.spark, root, job.tables.format) for root in also or ()]
+        done = plan_looks(job.tables, run=run, cluster=cluster, others=others, days=days)
         for line in done.messages:
             say(line)
         options.answer(f"{done.sentence} (run {run})")

@@ -25,13 +25,10 @@ from agent.values.memo import Memo
 from agent.values.plan import Plan
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.snapshot import ConsumerGroup, Group, StreamsGroup
-from agent.values.typed_json import UnreadableError
 from pipeline.backtest.look import EventRow, HistoryLook, UnusableLook, looks_of, whole_look
 from pipeline.backtest.slices import GROUP, WORLD, LookRebuilder, LookSlicer
 from pipeline.backtest.strategy_replay import without_cluster_bounds
 from pipeline.backtest.units import chunks
-from pipeline.fleet.compact import read
-from pipeline.fleet.solving import SolvedProblem, planned
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,28 +47,6 @@ ANSWER = 2
 """A plan that was made with the whole cluster in view; its document is in ``group_body``."""
 UNUSABLE = 3
 """A look that cannot be rebuilt; the reason is in ``group_body``."""
-
-
-class SolveProblems:
-    """Rows of fleet.problems in, rows of fleet.plans out."""
-
-    def __init__(self, run: str, schema: Any) -> None:
-        self._run, self._schema = run, schema
-
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """A row for each problem, also for one that cannot be read."""
-        yield from _batched((self._row(row) for batch in batches for row in batch.to_pylist()), self._schema)
-
-    def _row(self, row: Row) -> Row:
-        cluster, subject, kind = row["cluster"], row["subject"], row["kind"]
-        began = time.process_time()
-        try:
-            with no_collection():
-                answer = planned(cluster, subject, read(kind, row["problem"]), row["made_ms"])
-        except UnreadableError as error:
-            answer = SolvedProblem(size=row["size"], why_not=str(error))
-        took = time.process_time() - began
-        return _plan_row(self._run, cluster, FleetAnswer(subject, kind, answer), None, row["made_ms"], took)
 
 
 class CutNewest:
@@ -192,13 +167,33 @@ def _batched(rows: Iterable[Row], schema: Any) -> Iterator[pa.RecordBatch]:
 # --- plans of looks, by the agent's stages --------------------------------------------------------------------------
 
 
+class SubjectPlan(NamedTuple):
+    """The plan of one group or topic."""
+
+    size: int
+    """Partitions, tasks or replicas."""
+    readers: int = 0
+    """Members, or brokers."""
+    crossing: int | None = None
+    """Cross-rack reads now; None for replicas, or where the group cannot be planned."""
+    optimal_crossing: int | None = None
+    lower_bound: int | None = None
+    """No plan costs less: cross-rack reads of a group, bytes that must be copied of replicas."""
+    moved: int | None = None
+    optimal: bool = False
+    """Whether the bound is proven to be met."""
+    why_not: str | None = None
+    """Why the group cannot be planned."""
+    proposals: tuple[Proposal, ...] = ()
+
+
 class FleetAnswer(NamedTuple):
     """What is planned for a subject."""
 
     subject: str
     kind: str
     """consumer, tasks or replicas."""
-    planned: SolvedProblem
+    planned: SubjectPlan
 
 
 def replicas_of(look: HistoryLook) -> Iterator[FleetAnswer]:
@@ -215,7 +210,7 @@ def replicas_of(look: HistoryLook) -> Iterator[FleetAnswer]:
             yield FleetAnswer(
                 one.subject.name,
                 "replicas",
-                SolvedProblem(
+                SubjectPlan(
                     size=replicas,
                     readers=len(alone.brokers),
                     lower_bound=bound,
@@ -269,10 +264,10 @@ def _answer(group: Group, detection: DetectionResult, proposals: tuple[Proposal,
     kind = "tasks" if isinstance(group, StreamsGroup) else "consumer"
     if assessment.why_not is not None:
         why_not = assessment.why_not.value
-        planned = SolvedProblem(size=items_of(group), readers=_members(group), why_not=why_not, proposals=proposals)
+        planned = SubjectPlan(size=items_of(group), readers=_members(group), why_not=why_not, proposals=proposals)
         return FleetAnswer(group.id, kind, planned)
     kafka = next(one for one in assessment.current if one.measure is LocalityMeasure.KAFKA and one.unit == "partitions")
-    planned = SolvedProblem(
+    planned = SubjectPlan(
         size=items_of(group) or int(kafka.total),
         readers=_members(group),
         crossing=assessment.crossing,

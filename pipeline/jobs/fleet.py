@@ -1,4 +1,4 @@
-"""Plans for many clusters in one job: the newest whole look of each, or a table of problems; fleet.plans out.
+"""Plans for many clusters in one job: the newest whole look of each in, fleet.plans out.
 
 Work is shared out by what it will take, the heaviest first, so that one huge group is begun at once and has a core for
 itself while the others share the rest. What is planned can be published to each cluster's proposals topic.
@@ -7,7 +7,7 @@ itself while the others share the rest. What is planned can be published to each
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,11 +25,11 @@ from agent.telemetry.proposal_records import created_headers, slot
 from agent.values.number_format import counted
 from pipeline.backtest.look import KINDS, EventRow
 from pipeline.bin_packing import placed
-from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, SolveProblems, plan_record
+from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, plan_record
 from pipeline.local_relation import local_relation
 from pipeline.python_workers import map_in_arrow
 from pipeline.schemas.bronze import TELEMETRY
-from pipeline.schemas.fleet import PLANS, PROBLEMS
+from pipeline.schemas.fleet import PLANS
 from pipeline.schemas.silver import LOOK_IDS, LOOKS
 from pipeline.schemas.table import BINARY, DOUBLE, INT, LONG, STRING, column, columns
 from pipeline.session import setting, task_slots
@@ -68,7 +68,6 @@ _RECORDS = t.StructType(
         t.StructField("headers", _HEADERS, nullable=False),
     ]
 )
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +111,6 @@ def plan_looks(
     cluster: str | None = None,
     others: Sequence[TableStore] = (),
     days: int = NEWEST_DAYS,
-    tasks: int | None = None,
 ) -> FleetSummary:
     """Plan every cluster from its newest whole look, of whichever root has it; plans go to ``tables``.
 
@@ -144,7 +142,7 @@ def plan_looks(
         weights: dict[tuple[Any, ...], float] = {
             (row.cluster, row.subject): row.weight for row in groups.select("cluster", "subject", "weight").collect()
         }
-        shared = placed(groups, ["cluster", "subject"], weights, tasks or _TASKS_PER_CORE * cores)
+        shared = placed(groups, ["cluster", "subject"], weights, _TASKS_PER_CORE * cores)
         # The heaviest of a task first; those of one cluster together, as they share its racks.
         ordered = shared.sortWithinPartitions("cluster", F.desc("weight"), "subject")
         schema = to_arrow_schema(PLANS.schema)
@@ -160,30 +158,6 @@ def plan_looks(
 def _not_planned(piece: Any) -> str:
     why = bytes(piece.group_body).decode()
     return f"cluster {piece.cluster} is not planned: its look {piece.look} cannot be rebuilt: {why}"
-
-
-def plan_problems(
-    tables: TableStore, *, run: str, cluster: str | None = None, tasks: int | None = None
-) -> FleetSummary:
-    """Solve every problem of fleet.problems. Raises BadInput where there is none."""
-    problems = tables.read(PROBLEMS)
-    if cluster is not None:
-        problems = problems.where(F.col("cluster") == cluster)
-    key = ["cluster", "subject", "kind"]
-    weights: dict[tuple[Any, ...], float] = {
-        (row.cluster, row.subject, row.kind): 50.0 + row.size * (1 + row.size / 50_000)
-        for row in problems.select(*key, "size").collect()
-    }
-    if not weights:
-        raise BadInput(
-            "There is no problem to solve", why=f"{PROBLEMS.name} has none", todo="Write some, or plan looks."
-        )
-    most = tasks or _TASKS_PER_CORE * task_slots(tables.spark)
-    shared = placed(problems.select(*PROBLEMS.schema.names), key, weights, most)
-    solving = SolveProblems(run, to_arrow_schema(PLANS.schema))
-    plans = map_in_arrow(shared.sortWithinPartitions(F.desc("size"), *key), solving, PLANS.schema)
-    tables.append(PLANS, plans, WriterBatch(f"fleet {run}", 0))
-    return _planning(tables, run, ())
 
 
 def records(tables: TableStore, *, run: str, cluster: str) -> DataFrame:

@@ -25,16 +25,17 @@ def events_of(observation: Observation, look: str, *, memory: Memory | None = No
 def telemetry(spark: SparkSession, events: Iterable[TelemetryEvent]) -> DataFrame:
     """The events as rows of bronze.telemetry, one after the other in one partition."""
     lines = [json.loads(line) for event in events for line in to_lines(event)]
-    return spark.createDataFrame([_row(line, offset) for offset, line in enumerate(lines)], TELEMETRY.schema)
+    return spark.createDataFrame([row_of_line(line, offset) for offset, line in enumerate(lines)], TELEMETRY.schema)
 
 
 def telemetry_of_file(spark: SparkSession, file: Path) -> DataFrame:
     """What an agent wrote to its telemetry file, as rows of bronze.telemetry; a line that is not whole is left out."""
     lines = [json.loads(line) for line in file.read_text().splitlines() if line.endswith("}")]
-    return spark.createDataFrame([_row(line, offset) for offset, line in enumerate(lines)], TELEMETRY.schema)
+    return spark.createDataFrame([row_of_line(line, offset) for offset, line in enumerate(lines)], TELEMETRY.schema)
 
 
-def _row(line: dict[str, object], offset: int) -> tuple[object, ...]:
+def row_of_line(line: dict[str, object], offset: int) -> tuple[object, ...]:
+    """A line of telemetry as a row of bronze.telemetry."""
     taken_ms = line["taken_ms"]
     assert isinstance(taken_ms, int)
     time = datetime.fromtimestamp(taken_ms / 1000, UTC)

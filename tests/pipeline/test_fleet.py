@@ -1,11 +1,9 @@
-"""Fleet planning: problems there and back, exact answers as proposals, work shared out, plans of whole clusters."""
+"""Fleet planning: work shared out, plans of whole clusters, proposals as records."""
 
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,176 +14,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from agent.errors import BadInput
-from agent.propose.codec import proposal_from_json, proposal_to_bytes
+from agent.propose.codec import proposal_from_json
 from agent.simulate.evaluation import replay_look
 from agent.telemetry import events as telemetry_events
-from agent.values.typed_json import UnreadableError
-from assignors.optimal import optimal_consumer, optimal_tasks
-from assignors.problem import (
-    ConsumerMember,
-    ConsumerProblem,
-    ReplicaBroker,
-    ReplicaProblem,
-    ReplicaSet,
-    StreamsTask,
-    TaskId,
-    TaskProblem,
-    TaskProcess,
-    TopicPartition,
-)
-from assignors.validate import consumer_defects
 from pipeline.bin_packing import packed
-from pipeline.fleet.compact import Problem, kind_of, read, size_of, written
-from pipeline.fleet.solving import planned
-from pipeline.jobs.fleet import plan_looks, plan_problems, records, source_of
-from pipeline.schemas.fleet import PLANS, PROBLEMS
+from pipeline.jobs.fleet import plan_looks, records, source_of
+from pipeline.schemas.fleet import PLANS
 from pipeline.tables import Format, TableStore
-from tests.bench.bench_optimal import application, cluster, consumer_group
 from tests.pipeline.histories import bronze_rows, events_of, recorded, shop, strategy_limits, with_tasks, without
 from tests.pipeline.test_backtest_job import ingest
-
-AB, BC = frozenset("ab"), frozenset("bc")
-
-
-def a_consumer_problem() -> ConsumerProblem:
-    return ConsumerProblem(
-        members=(
-            ConsumerMember(id="m-1", rack="a", topics=("t",), owned=(TopicPartition("t", 1),)),
-            ConsumerMember(id="m-2", rack="b", topics=("t",), owned=(TopicPartition("t", 0),)),
-            ConsumerMember(id="m-3", rack=None, topics=("t", "u")),
-        ),
-        racks={"t": (frozenset("a"), frozenset("b")), "u": (AB, frozenset())},
-        weights={TopicPartition("t", 0): 5},
-        prices={("a", "b"): 3},
-        copartitioned=True,
-    )
-
-
-def a_task_problem() -> TaskProblem:
-    return TaskProblem(
-        tasks=(
-            StreamsTask(id=TaskId(0, 0), stateful=True, sources=(AB, BC), changelogs=(AB,), weights=(7, 8)),
-            StreamsTask(id=TaskId("other", 1), stateful=False, sources=(BC,)),
-        ),
-        processes=(
-            TaskProcess(
-                id="p",
-                rack="a",
-                capacity=2,
-                tags=(("zone", "x"),),
-                active=(TaskId(0, 0),),
-                standby=(TaskId("other", 1),),
-            ),
-            TaskProcess(id="q", rack=None, capacity=1),
-        ),
-        counts="fixed",
-        balance="none",
-        traffic_cost=3,
-        non_overlap_cost=2,
-        num_standby_replicas=1,
-        rack_aware_tags=("zone",),
-    )  # fmt: skip
-
-
-def a_replica_problem() -> ReplicaProblem:
-    return ReplicaProblem(
-        brokers=(
-            ReplicaBroker(id=1, rack="a"),
-            ReplicaBroker(id=2, rack="b"),
-            ReplicaBroker(id=3, rack="a", accepts=False),
-        ),
-        partitions=(
-            ReplicaSet(id=TopicPartition("t", 0), replicas=(1, 3), size_bytes=100),
-            ReplicaSet(id=TopicPartition("t", 1), replicas=(1, 2)),
-        ),
-        balance=False,
-    )
-
-
-PROBLEM_KINDS = [
-    pytest.param(a_consumer_problem(), id="a consumer group"),
-    pytest.param(a_task_problem(), id="an application"),
-    pytest.param(a_replica_problem(), id="replicas"),
-]
-
-
-# --- problems ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("problem", PROBLEM_KINDS)
-def test_a_problem_reads_as_it_was_written(problem: Problem) -> None:
-    assert read(kind_of(problem), written(problem)) == problem
-
-
-@pytest.mark.parametrize(
-    ("kind", "body", "told"),
-    [
-        pytest.param("tasks", b"{}", "'v'", id="an empty object"),
-        pytest.param("tasks", b'{"v":1}', "sets", id="nothing but a version"),
-        pytest.param("tasks", b'{"v":2}', "needs a newer rackwise", id="a newer version"),
-        pytest.param("tasks", b"\xff", "not a problem of kind tasks", id="no text"),
-        pytest.param("tusks", b'{"v":1}', "'tusks'", id="another kind"),
-        pytest.param(
-            "consumer", b'{"v":1,"sets":[],"topics":{"t":[3]}}', "not a problem of kind", id="a set not there"
-        ),
-    ],
-)
-def test_bytes_that_are_no_problem_are_told(kind: str, body: bytes, told: str) -> None:
-    with pytest.raises(UnreadableError, match=told):
-        read(kind, body)
-
-
-# --- answers ----------------------------------------------------------------------------------------------------
-
-
-def test_a_consumer_group_is_answered_with_the_exact_optimum() -> None:
-    problem = consumer_group(random.Random(3), topics=2, partitions=30, members=6, wrong=True)
-    answer = planned("c", "readers", problem, 1_000)
-    exact = optimal_consumer(problem)
-    (proposal,) = answer.proposals
-    after = {member.id: tuple(sorted(member.owned)) for member in problem.members} | {
-        row.key: tuple(_partition(str(name)) for name in row.value) for row in proposal.after
-    }
-    assert not consumer_defects(problem, replace(exact, assignment=after))
-    assert (answer.optimal, answer.optimal_crossing, answer.moved) == (True, exact.crossing, exact.moved)
-    assert len(proposal.moves) == exact.moved
-    assert proposal_from_json(proposal_to_bytes(proposal)) == proposal
-    assert proposal.expires_ms > proposal.created_ms == 1_000
-
-
-def test_an_application_is_answered_with_the_exact_optimum() -> None:
-    problem = application(300, new=True)
-    answer = planned("c", "app", problem, 1)
-    exact = optimal_tasks(problem)
-    assert (answer.size, answer.optimal, answer.optimal_crossing) == (300, True, exact.crossing)
-    (proposal,) = answer.proposals
-    assert proposal.sentence.startswith("Rebalance app once: at best ")
-
-
-def test_replicas_are_answered_topic_by_topic() -> None:
-    answer = planned("c", "replicas", a_replica_problem(), 1)
-    (proposal,) = answer.proposals
-    assert (str(proposal.subject), proposal.predicted.bytes_to_move) == ("topic/t", 100)
-    assert [(row.key, row.value) for row in proposal.after] == [("t-0", (1, 2))]
-
-
-def test_what_is_best_already_is_left_alone() -> None:
-    problem = consumer_group(random.Random(3), topics=1, partitions=12, members=6, wrong=False)
-    answer = planned("c", "readers", problem, 1)
-    assert (answer.proposals, answer.crossing, answer.optimal) == ((), 0, True)
-
-
-def test_a_problem_that_contradicts_itself_is_told() -> None:
-    twice = ConsumerMember(id="m", rack="a", topics=("t",))
-    answer = planned("c", "readers", ConsumerProblem(members=(twice, twice), racks={"t": (AB,)}), 1)
-    assert answer.why_not is not None
-    assert not answer.optimal
-
-
-def _partition(name: str) -> TopicPartition:
-    topic, _, number = name.rpartition("-")
-    return TopicPartition(topic, int(number))
-
 
 # --- sharing out ------------------------------------------------------------------------------------------------
 
@@ -219,38 +56,9 @@ def own_tables(spark: SparkSession, tmp_path: Path) -> TableStore:
     return TableStore(spark, str(tmp_path), "parquet")
 
 
-def rows_of(tables: TableStore, run: str) -> dict[tuple[str, str], Any]:
-    return {(row.subject, row.kind): row for row in tables.read(PLANS).where(F.col("run") == run).collect()}
-
-
 def by_cluster(tables: TableStore) -> list[Any]:
     rows = tables.read(PLANS).groupBy("cluster")
     return rows.agg(F.sort_array(F.collect_list("subject")).alias("subjects")).collect()
-
-
-def test_a_table_of_problems_is_solved(own_tables: TableStore) -> None:
-    problems = [
-        ("c1", "app-1", application(1_000, new=True)),
-        ("c1", "app-2", application(200, new=True, standbys=1)),
-        ("c2", "readers", consumer_group(random.Random(1), topics=2, partitions=30, members=6, wrong=True)),
-        ("c2", "replicas", cluster(300)[0]),
-    ]
-    rows = [(name, subject, kind_of(one), size_of(one), 5, written(one)) for name, subject, one in problems]
-    frame = own_tables.spark.createDataFrame([*rows, ("c3", "bad", "tasks", 1, 5, b"{}")], PROBLEMS.schema)
-    own_tables.replace_where(PROBLEMS, frame)
-    done = plan_problems(own_tables, run="r")
-    found = rows_of(own_tables, "r")
-    assert len(found) == 5
-    assert "not a problem of kind tasks" in found["bad", "tasks"].why_not
-    for name, subject, problem in problems:
-        answer = planned(name, subject, problem, 5)
-        row = found[subject, kind_of(problem)]
-        assert (row.crossing, row.optimal_crossing, row.moved, row.optimal) == (
-            answer.crossing, answer.optimal_crossing, answer.moved, answer.optimal,
-        )  # fmt: skip
-        assert row.proposals == [proposal_to_bytes(one).decode() for one in answer.proposals]
-    assert (done.clusters, done.subjects, done.unplanned, done.unproven) == (3, 5, 1, 0)
-    assert "planned 5 groups and topics of 3 clusters" in done.sentence
 
 
 def test_clusters_are_planned_from_their_newest_whole_looks(own_tables: TableStore) -> None:
@@ -282,6 +90,8 @@ def test_clusters_are_planned_from_their_newest_whole_looks(own_tables: TableSto
     assert live <= said
     readers = next(row for row in found if row.subject == "readers")
     assert (readers.look, readers.crossing, readers.optimal_crossing, readers.optimal) == ("0000abcd-1", 2, 0, True)
+    app = next(row for row in found if row.subject == "app")
+    assert (app.kind, app.size, app.crossing, app.optimal_crossing, app.optimal) == ("tasks", 2, 2, 0, True)
 
     written_records = records(own_tables, run="r", cluster="test-cluster").collect()
     assert {row.key for row in written_records} >= {"group/readers#trigger/rebalance_improves"}
@@ -313,5 +123,3 @@ def test_clusters_with_roots_of_their_own_are_planned_in_one_job(
 def test_without_anything_to_plan_that_is_told(own_tables: TableStore) -> None:
     with pytest.raises(BadInput, match="There is no whole look"):
         plan_looks(own_tables, run="r")
-    with pytest.raises(BadInput, match="There is no problem"):
-        plan_problems(own_tables, run="r")
