@@ -23,9 +23,8 @@ from agent.execute.reassign.messages import (
     RequestFate,
     RequestResult,
 )
-from agent.execute.reassign.throttles import applied
 from agent.values.observation import RawPartition, RawReassignment, RawTopic
-from agent.values.throttles import SeenThrottle, ThrottleResource
+from agent.values.throttles import OpType, SeenThrottle, ThrottleChange, ThrottleResource, list_entries
 from assignors.problem import TopicPartition
 
 MIN_ISR = 1
@@ -267,3 +266,16 @@ def _configured(cluster: Cluster, act: AlterThrottles) -> tuple[Cluster, Request
             settings[change.resource, change.key] = value
     ordered = tuple(sorted((resource, key, value) for (resource, key), value in settings.items()))
     return cluster._replace(settings=ordered), RequestDone(tuple(RequestResult(*it) for it in results.items()))
+
+
+def applied(own: str | None, change: ThrottleChange) -> str | None:
+    """The value of a config after IncrementalAlterConfigs has applied the change; None: not set."""
+    if change.op is OpType.SET:
+        return change.value
+    if change.op is OpType.DELETE:
+        return None
+    there = list(list_entries(own))
+    named = list_entries(change.value)
+    if change.op is OpType.APPEND:
+        return ",".join([*there, *(entry for entry in named if entry not in there)])
+    return ",".join(entry for entry in there if entry not in named)

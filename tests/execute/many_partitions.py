@@ -32,13 +32,13 @@ from agent.execute.reassign.messages import (
     RequestResult,
     TimePassed,
 )
-from agent.execute.reassign.throttles import applied as configured
 from agent.journal import plan_entries
 from agent.journal.entries import EncodedWrite, JournalState, applied, numbered
 from agent.values.reassignment import ReassignmentPolicy, ReassignmentTarget
 from agent.values.throttles import SeenThrottle, ThrottleResource
 from assignors.problem import TopicPartition
 from tests.execute.abstract_cluster import Part, _altered, a_part, cancelled, caught_up
+from tests.execute.abstract_cluster import applied as configured
 
 UP = frozenset(range(1, 31))
 

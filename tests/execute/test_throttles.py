@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from agent.execute.reassign.messages import AlterThrottles, ClusterView, PartitionView
 from agent.execute.reassign.throttles import (
     ThrottleStatus,
-    applied,
     batch_throttles,
     complete,
     missing_throttles,
@@ -23,6 +22,7 @@ from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import Batch, ReassignmentPolicy, ReassignmentTarget, ThrottleDebt
 from agent.values.throttles import OpType, SeenThrottle, ThrottleChange, ThrottleResource
 from assignors.problem import TopicPartition
+from tests.execute.abstract_cluster import applied
 
 TOPIC = ThrottleResource(topic="t")
 TARGETS = (

@@ -164,19 +164,6 @@ def throttle_removal(debt: ThrottleDebt, cluster: ClusterView) -> ThrottleChange
     return ThrottleChange(debt.resource, debt.key, OpType.SUBTRACT, debt.value, topic_id=debt.topic_id)
 
 
-def applied(own: str | None, change: ThrottleChange) -> str | None:
-    """The value of a config after IncrementalAlterConfigs has applied the change; None: not set."""
-    if change.op is OpType.SET:
-        return change.value
-    if change.op is OpType.DELETE:
-        return None
-    there = list(list_entries(own))
-    named = list_entries(change.value)
-    if change.op is OpType.APPEND:
-        return ",".join([*there, *(entry for entry in named if entry not in there)])
-    return ",".join(entry for entry in there if entry not in named)
-
-
 def resources_of(targets: Iterable[ReassignmentTarget], debts: Iterable[ThrottleDebt]) -> tuple[ThrottleResource, ...]:
     """Brokers and topics whose throttle settings these targets and debts concern, sorted."""
     resources = {debt.resource for debt in debts}
