@@ -22,7 +22,7 @@ PLANS = TableSpec(
         column("moved", LONG, "Partitions, tasks or replicas that the optimum moves."),
         column("optimal", BOOLEAN, "Whether the bound is proven to be met.", required=True),
         column("why_not", STRING, "Why nothing can be planned; null otherwise."),
-        column("cpu_s", DOUBLE, "CPU seconds: an equal share of those of the groups planned together; null for replicas."),
+        column("cpu_s", DOUBLE, "CPU seconds, shared equally by groups that are planned together; null for replicas."),
         column("proposals", STRINGS, "Documents of the proposals, as a proposals topic has them; empty for none."),
     ),
     key=("run", "cluster", "subject", "kind"),
