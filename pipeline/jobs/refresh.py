@@ -32,7 +32,7 @@ from pipeline.jobs.work import ClusterHour, RefreshWork, SparkJobs, TableWrite, 
 from pipeline.local_relation import local_relation
 from pipeline.price_files import price_rows, producer_rows
 from pipeline.schemas import bronze, gold, silver
-from pipeline.schemas.table import LONG, STRING, column, columns, day_of
+from pipeline.schemas.table import STRING, column, columns, day_of
 from pipeline.session import MANY_ROWS, sized
 from pipeline.tables import TableStore, Where, named
 from pipeline.transforms.large_looks import PART_BYTES, data_bytes, parts_of
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 MOST_LOOKS = 2_000
 """More touched looks than this are not named one by one: their whole days are read again."""
 _CLUSTER_DAYS = columns(column("cluster", STRING, "Cluster id."), column("_day", STRING, "UTC day."))
-_LOOK_TIMES = columns(*silver.LOOK_IDS, column("taken_ms", LONG, "When the look began."))
 _OF_HOURS = (silver.PARTITIONS, silver.READS)
 """Of these and looks hours are made; of all others histories and outcomes alone."""
 
@@ -274,9 +273,11 @@ def _of_looks(
         return without_left_out(of_days, every_ms), places
     looks, times = sorted({one.look for one in touched}), sorted({one.taken_ms for one in touched})
     near = rows.where(F.col("look").isin(looks) & F.col("taken_ms").between(times[0], times[-1]))
-    exact = local_relation(spark, sorted({one[:3] for one in touched}), _LOOK_TIMES)
-    of_looks = near.join(F.broadcast(exact), on=["cluster", "look", "taken_ms"], how="left_semi")
-    return of_looks, tuple(
+    # No join: each query on these rows would have a job of its own for it.
+    exact = [
+        F.struct(F.lit(of), F.lit(look), F.lit(ms).cast("bigint")) for of, look, ms in {one[:3] for one in touched}
+    ]
+    return near.where(F.struct("cluster", "look", "taken_ms").isin(exact)), tuple(
         {"day": [day], "cluster": [cluster], "look": sorted(set(of))} for (cluster, day), of in by_day.items()
     )
 

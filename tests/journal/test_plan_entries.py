@@ -274,6 +274,7 @@ def test_an_entry_that_cannot_be_read_is_an_error():
 
 
 THROTTLE = ThrottleDebt(ThrottleResource(broker=1), LEADER_RATE, 5, None, "p-1", 1)
+OF_TOPIC = THROTTLE._replace(resource=ThrottleResource(topic="t"), key=LEADER_REPLICAS, ours=("5",))
 
 
 def written_debt(kind: str, name: str | int, key: str = LEADER_RATE) -> JournalWrite:
@@ -297,13 +298,14 @@ def written_debt(kind: str, name: str | int, key: str = LEADER_RATE) -> JournalW
     [
         pytest.param(THROTTLE, ("5", None), id="a rate"),
         pytest.param(THROTTLE._replace(ours=10, formerly=5), ("10", "5"), id="a rate after another"),
-        pytest.param(THROTTLE._replace(key=LEADER_REPLICAS, ours=("0:1", "2:3")), ("0:1,2:3", None), id="entries"),
-        pytest.param(THROTTLE._replace(key=LEADER_REPLICAS, ours=()), ("", None), id="no entry"),
+        pytest.param(OF_TOPIC._replace(ours=("0:1", "2:3")), ("0:1,2:3", None), id="entries"),
+        pytest.param(OF_TOPIC._replace(ours=()), ("", None), id="no entry"),
     ],
 )
 def test_a_throttle_is_written_as_the_value_of_its_setting(debt: ThrottleDebt, texts: tuple[str, str | None]) -> None:
     (line,) = change_writes(debt)
-    expected = dict(written_debt("broker", 1, debt.key).value or {}, ours=texts[0], formerly=texts[1])
+    kind, name = ("broker", 1) if debt.resource.broker == 1 else ("topic", "t")
+    expected = dict(written_debt(kind, name, debt.key).value or {}, ours=texts[0], formerly=texts[1])
     assert json.dumps(line.value) == json.dumps(expected)
     assert throttle_debts(told(line)) == (debt,)
 
@@ -353,7 +355,7 @@ def test_a_broker_or_topic_that_is_written_otherwise_is_unreadable(resource):
 
 def test_a_debt_is_written_with_its_broker_or_topic_and_sorted_by_its_name():
     resources = [ThrottleResource(broker=10), ThrottleResource(broker=9), ThrottleResource(topic="1")]
-    debts = [THROTTLE._replace(resource=one, key=KEYS_OF[one.kind][0]) for one in resources]
+    debts = [*(THROTTLE._replace(resource=one) for one in resources[:2]), OF_TOPIC._replace(resource=resources[2])]
     written = [written_debt(*row) for row in (("broker", 10), ("broker", 9), ("topic", "1", LEADER_REPLICAS))]
     assert [json.dumps(line) for line in lines(*debts)] == [json.dumps(line) for line in written]
     assert throttle_debts(told(*reversed(written))) == tuple(debts)
