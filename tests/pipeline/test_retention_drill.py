@@ -70,8 +70,7 @@ def minute(days: int, of_noon: int) -> int:
     return round((at_ms - TAKEN_MS) / MINUTE_MS)
 
 
-@pytest.fixture(scope="module")
-def topics(broker: EmbeddedCluster) -> Topics:
+def filled_topics(broker: EmbeddedCluster) -> Topics:
     """Three looks a day, each of its time: brokers keep the time of the producer."""
     topics = Topics(broker)
     ever = {"retention.ms": "-1"}
@@ -101,9 +100,9 @@ def run(name: str, root: Path, *more: str, usd: str = PRICES[0]) -> Done:
 
 
 @pytest.fixture(scope="module")
-def whole(topics: Topics, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Rows, Rows]:
+def whole(broker: EmbeddedCluster, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Rows, Rows]:
     """A root that loses nothing, before and after a refresh at other prices."""
-    root = tmp_path_factory.mktemp("whole")
+    topics, root = filled_topics(broker), tmp_path_factory.mktemp("whole")
     run("ingest", root, "--once", *topics.options())
     before = by_day(TableStore(spark, str(root)))
     run("refresh", root, usd=PRICES[1])
@@ -116,9 +115,9 @@ def whole(topics: Topics, spark: SparkSession, tmp_path_factory: pytest.TempPath
 @pytest.mark.timeout(6 * RUN_S)
 @pytest.mark.parametrize("kept", KEPT.values(), ids=KEPT)
 def test_what_is_kept_is_exact_and_nothing_goes_that_bronze_cannot_give_back(
-    topics: Topics, whole: tuple[Rows, Rows], spark: SparkSession, tmp_path: Path, kept: Kept
+    broker: EmbeddedCluster, whole: tuple[Rows, Rows], spark: SparkSession, tmp_path: Path, kept: Kept
 ) -> None:
-    before, at_new_prices = whole
+    topics, (before, at_new_prices) = filled_topics(broker), whole
     root, days = tmp_path / "root", {"bronze": kept.bronze, "silver": kept.silver, "gold": kept.gold}
     run("ingest", root, "--once", *topics.options())
     then = time.time() - 25 * 3_600
