@@ -11,6 +11,7 @@ import uuid
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 from pyspark.sql import SparkSession
 
 from agent.telemetry.looks import CycleInputs
@@ -37,6 +38,7 @@ class BatchCost(NamedTuple):
     """Table -> commits to its log; those without any are left out."""
 
 
+@pytest.mark.timeout(900)  # four whole batches: some minutes where other tests run beside it
 def test_a_batch_takes_so_many_jobs_and_a_commit_for_each_table(delta_tables: TableStore) -> None:
     """Four looks a minute apart, all in one hour."""
     first, second, third, fourth = recorded(lambda _: with_tasks(shop()), 4)
