@@ -181,14 +181,8 @@ def _history(view: JournalState) -> list[tuple[str | None, HistoryRow]]:
         if not any(_left(approval, command, answer) for command, answer in answers)
     ]
     rows += [
-        _row(
-            answer.at_ms,
-            command.verb.value,
-            answer.plan or command.proposal_id,
-            command.who,
-            _command_end(command, answer),
-        )
-        for command, answer in answers
+        _row(answer.at_ms, asked.verb.value, answer.plan or asked.proposal_id, asked.who, _command_end(asked, answer))
+        for asked, answer in answers
     ]
     rows += [
         _row(at_ms, "plan", plan.proposal_id, plan.approved_by, _plan_end(plan))

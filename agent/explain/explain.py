@@ -17,11 +17,21 @@ from agent.explain.topic import about_topic
 from agent.plan.plan_context import plan_context
 from agent.predict.predict import predict
 from agent.values.assessment import DetectionResult
-from agent.values.finding import Finding, FindingReason, SubjectId
+from agent.values.finding import Finding, FindingReason
 from agent.values.kafka import ACCEPTABLE_LAG, BROKER_RACK, CLIENT_RACK
 from agent.values.limits import Limits, LocatorKind
 from agent.values.number_format import counted, lasted, sized
-from agent.values.plan import ExplainedRule, Plan, Prediction, RuleAnswer, Unplanned, Value, unplanned_text, yes_or_no
+from agent.values.plan import (
+    ExplainedRule,
+    Plan,
+    Prediction,
+    RuleAnswer,
+    Unplanned,
+    Value,
+    unplanned_subject,
+    unplanned_text,
+    yes_or_no,
+)
 from agent.values.proposal import Proposal, ProposalKind, ProposalReason
 from agent.values.snapshot import (
     BrokerState,
@@ -35,7 +45,6 @@ from agent.values.snapshot import (
     rack_source,
 )
 from agent.values.weights import FigureBasis
-from assignors.problem import TopicPartition
 
 # Figures of a proposal as sentences with units; one without a sentence is shown by its name.
 
@@ -316,7 +325,7 @@ def _left_out(kind: str, name: str, findings: Sequence[Finding], plan: Plan) -> 
     rows: list[ExplainedRule] = []
     words = {Unplanned.HELD: f"held until {_until(findings)}"}
     for key, why in plan.unplanned:
-        about = SubjectId("topic", key.topic) if isinstance(key, TopicPartition) else key
+        about = unplanned_subject(key)
         if about in ids or about == (kind, name):
             answer = RuleAnswer.WAIT if why in WAITING else RuleAnswer.NO
             rows.append(ExplainedRule(unplanned_text(key), "planned", answer, words.get(why, why.value)))

@@ -18,7 +18,7 @@ from agent.values.last_known import FAILED
 from agent.values.limits import AgentMode, Limits
 from agent.values.memory import absence_words
 from agent.values.number_format import counted, lasted, sized, sized_apart, usd
-from agent.values.observation import Gap, GapScope, ObservationPart
+from agent.values.observation import Gap, ObservationPart
 from agent.values.proposal import (
     CheckPassed,
     Hold,
@@ -211,14 +211,14 @@ def _needs(proposal: Proposal, gap: Gap, fresh: Snapshot) -> bool:
     kind, name = proposal.subject
     group = fresh.groups.get(name)
     is_described = name in fresh.topics if kind == "topic" else group is not None and not isinstance(group, OtherGroup)
-    return (gap.scope is GapScope.NAMED and gap.subject == name) or not is_described
+    return gap.name == name or not is_described
 
 
 def may_hide_preconditions(gap: Gap, proposal: Proposal, fresh: Snapshot) -> bool:
     """Whether it may hide a precondition: any gap but one of another topic or group."""
     kind, name = proposal.subject
     others = fresh.groups if kind == "group" else fresh.topics
-    return gap.scope is not GapScope.NAMED or gap.subject == name or gap.subject not in others
+    return not gap.name or gap.name == name or gap.name not in others
 
 
 def _unknown(proposal: Proposal, gap: Gap) -> Hold:

@@ -33,7 +33,7 @@ from agent.values.memory import (
     absent_since,
 )
 from agent.values.number_format import counted
-from agent.values.observation import GapScope, ObservationPart
+from agent.values.observation import ObservationPart
 from agent.values.snapshot import ConsumerGroup, Group, OtherGroup, ReaderGroup, Snapshot, StreamsGroup
 from agent.values.throttles import idle_throttles
 from assignors.problem import TopicPartition
@@ -317,7 +317,7 @@ def _topics(memory: Memory, snapshot: Snapshot, doubted: AbstractSet[TopicPartit
     if not gaps:
         return topics
     hidden = {name: known for name, known in memory.topics.items() if name not in topics}
-    undescribed = {gap.subject for gap in gaps if gap.subject and gap.scope is GapScope.NAMED}
+    undescribed = {gap.name for gap in gaps if gap.name}
     hidden |= {name: TopicMemory(None, ()) for name in undescribed - topics.keys() - hidden.keys()}
     topics |= {name: known for name, known in hidden.items() if name not in snapshot.vanished_topics}
     return dict(sorted(topics.items()))

@@ -29,7 +29,6 @@ from agent.values.clock import Clock
 from agent.values.observation import (
     Gap,
     GapCause,
-    GapScope,
     Observation,
     ObservationPart,
     PrincipalRights,
@@ -190,8 +189,8 @@ def folded(gaps: Iterable[Gap], *, most: int = MOST_OF_A_KIND) -> tuple[Gap, ...
         by_kind[gap.part, gap.cause].append(gap)
     result: list[Gap] = []
     for (part, cause), same in by_kind.items():
-        named = [gap for gap in same if gap.subject and gap.scope is GapScope.NAMED]
-        others = [gap for gap in same if not gap.subject or gap.scope is not GapScope.NAMED]
+        named = [gap for gap in same if gap.name]
+        others = [gap for gap in same if not gap.name]
         result += others + (named if len(named) <= most else [_counted(part, cause, named)])
     return tuple(sorted(result))
 

@@ -194,21 +194,15 @@ def _money(predicted: PredictedEffect, limits: Limits) -> str:
 
 def _worse_leaders(changed: list[PlacementChange], moves: int, context: ProposeContext) -> list[str]:
     """Brokers that unavoidably lead more than now and more than an even share."""
-    leader_counts = LeaderCounts(context.snapshot, frozenset(), context.limits)
-    most, _ = leader_counts.most_even()
-    now = leader_counts.of_broker.copy()
+    counts = LeaderCounts(context.snapshot, frozenset(), context.limits)
+    most, _ = counts.most_even()
+    now = counts.of_broker.copy()
     for change in changed:
-        leader_counts.give(change.before[0], change.after[0])
-    worse = [
-        broker
-        for broker in sorted(leader_counts.of_broker)
-        if leader_counts.of_broker[broker] > most.get(broker, now[broker])
-    ]
+        counts.give(change.before[0], change.after[0])
+    worse = [broker for broker in sorted(counts.of_broker) if counts.of_broker[broker] > most.get(broker, now[broker])]
     if not worse:
         return []
-    shown = ", ".join(
-        f"{broker} from {now[broker]:,} to {leader_counts.of_broker[broker]:,}" for broker in worse[:_SHOWN]
-    )
+    shown = ", ".join(f"{broker} from {now[broker]:,} to {counts.of_broker[broker]:,}" for broker in worse[:_SHOWN])
     more = f" and of {len(worse) - _SHOWN:,} more" if len(worse) > _SHOWN else ""
     what = f"no set of {counted(moves, 'move')} off brokers that are away"
     return [f"{what} keeps all others from leading more partitions of the cluster: broker {shown}{more}"]

@@ -50,7 +50,7 @@ class GapCause(StrEnum):
 
 
 class GapScope(StrEnum):
-    """What a gap's subject stands for."""
+    """Kind of a gap's subject."""
 
     NAMED = "named"
     """A group, topic, partition, table or address, by its name."""
@@ -73,14 +73,19 @@ class Gap(NamedTuple):
     """Without meaning where the subject is empty."""
 
     @classmethod
-    def of_broker(cls, part: ObservationPart, cause: GapCause, broker: int, detail: str) -> Gap:
-        """What that broker did not answer."""
+    def of_broker(cls, part: ObservationPart, cause: GapCause, broker: int | str, detail: str) -> Gap:
+        """The gap of an answer that broker did not give."""
         return cls(part, cause, f"broker {broker}", detail, GapScope.BROKER)
 
     @classmethod
     def of_several(cls, part: ObservationPart, cause: GapCause, subject: str, detail: str) -> Gap:
         """Several without their names; the subject says how many, or of which kind."""
         return cls(part, cause, subject, detail, GapScope.SEVERAL)
+
+    @property
+    def name(self) -> str:
+        """The named subject; empty for the whole part, a broker or several."""
+        return self.subject if self.scope is GapScope.NAMED else ""
 
     @property
     def is_missed(self) -> bool:

@@ -195,6 +195,11 @@ UnplannedKey = str | SubjectId | TopicPartition
 """What is not planned: a finding by its id, a subject, or a partition of a topic."""
 
 
+def unplanned_subject(key: UnplannedKey) -> str | SubjectId:
+    """The key; of a partition its topic."""
+    return SubjectId("topic", key.topic) if isinstance(key, TopicPartition) else key
+
+
 def unplanned_text(key: UnplannedKey) -> str:
     """As an operator reads it: ``topic/orders-0`` is a partition."""
     return f"topic/{key}" if isinstance(key, TopicPartition) else str(key)

@@ -11,16 +11,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from agent.errors import NoBrokersYet
-from agent.values.observation import (
-    Gap,
-    GapCause,
-    GapScope,
-    ObservationPart,
-    RawBroker,
-    RawPartition,
-    RawReassignment,
-    RawTopic,
-)
+from agent.values.observation import Gap, GapCause, ObservationPart, RawBroker, RawPartition, RawReassignment, RawTopic
 from agent.wire.connection import BrokerConnection
 from agent.wire.failure import CallFailed, Deadline, from_error_name, gather, passed_on
 from agent.wire.pool import Ask, ConnectionPool
@@ -328,5 +319,5 @@ def _config_gap(part: ObservationPart, names: Sequence[str], failure: CallFailed
     if len(names) > 1:
         return Gap.of_several(part, failure.cause, f"{len(names)} of them", failure.detail)
     if part is ObservationPart.BROKER_CONFIGS:
-        return Gap(part, failure.cause, f"broker {names[0]}", failure.detail, GapScope.BROKER)
+        return Gap.of_broker(part, failure.cause, names[0], failure.detail)
     return Gap(part, failure.cause, names[0], failure.detail)

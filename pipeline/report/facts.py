@@ -53,6 +53,11 @@ class RackPairBytes(NamedTuple):
     undecided_bytes: float | None = 0.0
     """Part of bytes that crossed racks, and of which it is unknown whether a placement avoids it."""
 
+    @property
+    def is_paid_once(self) -> bool:
+        """Whether it crossed racks as a copy, which ends by itself."""
+        return self.zone == "CROSS_ZONE" and self.path not in LASTING_PATHS
+
 
 class TopicCost(NamedTuple):
     """What one reader group of one topic, or another path of one topic, sent across racks over the whole period."""

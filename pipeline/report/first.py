@@ -12,7 +12,7 @@ from agent.values.number_format import counted
 from pipeline.report import words
 from pipeline.report.advice import subject_of, todo
 from pipeline.report.avoidable import AvoidableCost, AvoidableLine
-from pipeline.report.facts import LASTING_PATHS, OpenProposal, RackPairBytes, ReportFacts
+from pipeline.report.facts import OpenProposal, RackPairBytes, ReportFacts
 from pipeline.report.pace import DAY, HOUR, MONTH, CoveredPace
 from pipeline.report.summaries import CONSUME
 from pipeline.schemas import gold
@@ -62,9 +62,8 @@ def _nothing_to_save(facts: ReportFacts, cost: AvoidableCost, pace: CoveredPace)
     if not facts.pairs:
         return "Unknown: the tables hold no traffic of this period."
     unknown = [row for row in facts.pairs if row.zone == "UNKNOWN"]
-    across = [row for row in facts.pairs if row.zone == "CROSS_ZONE"]
-    crossing = [row for row in across if row.path in LASTING_PATHS]
-    copied = sum(row.bytes or 0.0 for row in across) > sum(row.bytes or 0.0 for row in crossing)
+    crossing = [row for row in facts.pairs if row.zone == "CROSS_ZONE" and not row.is_paid_once]
+    copied = any(row.bytes for row in facts.pairs if row.is_paid_once)
     if unknown:
         return _unknown_racks(unknown, every=len(unknown) == len(facts.pairs))
     if any(row.sizeless for row in crossing):

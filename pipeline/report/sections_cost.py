@@ -145,7 +145,7 @@ def _ledger_lead(facts: ReportFacts) -> str:
     total = sum(row.bytes or 0.0 for row in facts.pairs)
     cross = sum(row.bytes or 0.0 for row in known if row.zone == _CROSS)
     avoidable, undecided = sum(_avoidable(row) or 0.0 for row in known), sum(map(_undecided, known))
-    once = sum(row.bytes or 0.0 for row in known if _is_paid_once(row))
+    once = sum(row.bytes or 0.0 for row in known if row.is_paid_once)
     needed = cross - once - avoidable - undecided
     unknown = sum(row.bytes or 0.0 for row in facts.pairs if row.zone == _UNKNOWN)
     return (
@@ -196,7 +196,7 @@ def _split(row: RackPairBytes) -> dict[str, float]:
     size = row.bytes or 0.0
     if row.zone != _CROSS:
         return {_WITHIN if row.zone == _SAME else _OF_UNKNOWN_RACKS: size}
-    if _is_paid_once(row):
+    if row.is_paid_once:
         return {_ONCE: size}
     avoidable, undecided = _avoidable(row) or 0.0, _undecided(row)
     return {_NEEDED: size - avoidable - undecided, _SPARED: avoidable, _UNSURE: undecided}
@@ -214,12 +214,7 @@ def _avoidable(row: RackPairBytes) -> float | None:
 
 
 def _undecided(row: RackPairBytes) -> float:
-    return 0.0 if _is_paid_once(row) else row.undecided_bytes or 0.0
-
-
-def _is_paid_once(row: RackPairBytes) -> bool:
-    """Whether it crossed racks as a copy, which ends by itself."""
-    return row.zone == _CROSS and row.path not in LASTING_PATHS
+    return 0.0 if row.is_paid_once else row.undecided_bytes or 0.0
 
 
 def locality_section(facts: ReportFacts) -> ReportSection:

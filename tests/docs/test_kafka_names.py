@@ -51,7 +51,7 @@ OWN_USE = {
     "config/sections.py": {"replication.factor"},
 }
 VALUE = "\0"
-"""Stands for what an f-string puts in."""
+"""Placeholder of a value in an f-string."""
 KEY = re.compile(r"[a-z]+(\.[a-z_]+){1,}")
 KEY_WITH_VALUE = re.compile(rf"(?<![\w.-])({KEY.pattern})(?:=| ?{VALUE})")
 NO_KEYS = re.compile(r"(agent|rackwise|topics|execute|kafka|group|notify)\..*|click\.utils|[a-z]+\.html")

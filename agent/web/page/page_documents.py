@@ -19,13 +19,12 @@ from agent.money.costs import CrossRackCosts
 from agent.values.finding import Finding, SubjectId, ends_by
 from agent.values.number_format import in_full
 from agent.values.observation import Gap
-from agent.values.plan import Plan, Unplanned
+from agent.values.plan import Plan, Unplanned, unplanned_subject
 from agent.values.proposal import ProposalReason, Verdict
 from agent.values.reassignment import ReassignmentPlan
 from agent.values.typed_json import UnreadableError
 from agent.web.money_metrics import look_costs
 from agent.web.page.page_request import PageRequest
-from assignors.problem import TopicPartition
 
 if TYPE_CHECKING:
     from agent.documents.cluster import CheckDocument, FindingDocument, RackDocument
@@ -105,8 +104,7 @@ class FindingRemedies:
         self._context = DoctorContext(look.snapshot, look.detection, look.limits, look.before)
         self._unplanned: dict[str | SubjectId, Unplanned] = {}
         for key, why in plan.unplanned:
-            about = SubjectId("topic", key.topic) if isinstance(key, TopicPartition) else key
-            self._unplanned.setdefault(about, why)
+            self._unplanned.setdefault(unplanned_subject(key), why)
         self._advice = plan.advice
         self._proposals: dict[str, list[tuple[str, str]]] = {}
         for proposal in look.proposals:
