@@ -24,7 +24,7 @@ from kafka.protocol.consumer import (
 
 from agent.wire.connection import open_connection
 from agent.wire.failure import CallFailed, Deadline
-from agent.wire.protocol import FIND_COORDINATOR, ApiCall, error_name
+from agent.wire.protocol import DESCRIBE_GROUPS, FIND_COORDINATOR, ApiCall, error_name
 from agent.wire.settings import BrokerAddress, wire_settings
 
 JOIN_GROUP = ApiCall(JoinGroupRequest, JoinGroupResponse)
@@ -69,14 +69,19 @@ class RawMember:
 
     def __enter__(self) -> Self:
         self.member_id = self._ask(JOIN_GROUP, self._join_message(), 4, _PATIENCE_MS).member_id
-        try:
-            self._join()
-        except CallFailed:
-            self.joined = False
-        else:
-            self.joined = True
-            self._heart = threading.Thread(target=self._beat, daemon=True, name=f"heart of {self.group}")
-            self._heart.start()
+        deadline = Deadline.after_ms(_PATIENCE_MS)
+        while True:
+            try:
+                self._join()
+            except CallFailed:
+                if self._is_member():
+                    return self
+                assert not deadline.over, f"the coordinator of {self.group} does not have the member"
+            else:
+                break
+        self.joined = True
+        self._heart = threading.Thread(target=self._beat, daemon=True, name=f"heart of {self.group}")
+        self._heart.start()
         return self
 
     def __exit__(
@@ -99,6 +104,11 @@ class RawMember:
         )
         synced = self._ask(SYNC_GROUP, message, 3, _PATIENCE_MS)
         assert error_name(synced.error_code) is None, error_name(synced.error_code)
+
+    def _is_member(self) -> bool:
+        """True if the coordinator has the member; a join that ended on its way, on a loaded machine, is sent again."""
+        (group,) = self._ask(DESCRIBE_GROUPS, DESCRIBE_GROUPS.request(groups=[self.group]), 5, _PATIENCE_MS).groups
+        return self.member_id in {member.member_id for member in group.members}
 
     def _join_message(self) -> Any:
         protocol = JOIN_GROUP.request.JoinGroupRequestProtocol(name=self._protocol, metadata=self.metadata)
@@ -138,7 +148,8 @@ class RawMember:
                 self._coordinator = self._find_coordinator(deadline)
             with closing(open_connection(self._coordinator, self._settings, deadline)) as connection:
                 answer = connection.call(api, message, deadline, version=version)
-            if error_name(answer.error_code) not in _MOVING or deadline.over:
+            error = answer.groups[0].error_code if api is DESCRIBE_GROUPS else answer.error_code
+            if error_name(error) not in _MOVING or deadline.over:
                 return answer
             self._coordinator = None
             time.sleep(0.2)
