@@ -1,4 +1,4 @@
-"""Context of the planners: findings by subject, and subjects that may be planned for.
+"""Context of the planners: findings by reason and subject, and brokers that are to hold nothing more.
 
 No plan without a finding, and none from a finding that hysteresis holds.
 """

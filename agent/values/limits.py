@@ -1,4 +1,4 @@
-"""Limits: the settings that pure stages read, as frozen values without `config`.
+"""Limits: the settings that pure stages read, without `config`; which topics and groups they leave out.
 
 Each class is a section of `config`, each field the setting of that name there, with its type, default and meaning
 (docs/operations.md). None is "no bound" or "not set", never zero. A field that is no setting, or has another form, has
