@@ -54,7 +54,8 @@ class SparkSettings(BaseModel):
     late_after_ms: Annotated[Millis, at_least("0s")] = Field(default=600_000, alias="late_after")
     """An hour is closed this long after its end, by the newest event's time; later events are kept and marked late."""
     patience_ms: Annotated[Millis, at_least("0s")] = Field(default=300_000, alias="patience")
-    """How long ingest retries while no broker answers, before it ends with exit code 5."""
+    """How long a running ingest retries while no broker answers, before it ends with exit code 5; at its start and with
+    ``--once`` it ends at once."""
     retention: RetentionSettings = Field(default_factory=RetentionSettings)
     time_travel_ms: Annotated[Millis, at_least("1h")] = Field(default=86_400_000, alias="time_travel")
     """How long changes of Delta tables can be read back, by time travel and by streams that read them (whole days of

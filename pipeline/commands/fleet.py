@@ -42,7 +42,7 @@ def fleet(
         ),
     ] = None,
 ) -> None:
-    """Plan every group of every cluster exactly, from the newest whole looks; nothing is written but a table."""
+    """Plan every group of every cluster exactly, from the newest whole looks, into the table fleet.plans."""
     targets = dict(map(_target, publish_to or ()))
     loaded = options.settings(spark, kafka)
     elsewhere = {name: options.settings(options.SparkOptions(config=[path])).settings for name, path in targets.items()}

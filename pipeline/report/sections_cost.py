@@ -109,6 +109,11 @@ def _part(row: DailyCost) -> str:
     return row.group if row.path == CONSUME else row.path
 
 
+def _price_date(row: RackPairBytes) -> str:
+    """Empty for a price without a date, and where no price applies."""
+    return row.price_date or (words.UNKNOWN if row.zone == _CROSS and row.usd is None else "")
+
+
 def ledger_section(facts: ReportFacts) -> ReportSection:
     """Bytes by path and pair of racks; what is unavoidable and what is paid once are apart."""
     undecided = any(map(_undecided, facts.pairs))
@@ -123,7 +128,7 @@ def ledger_section(facts: ReportFacts) -> ReportSection:
         (ColumnHead("avoidable", ValueUnit.BYTES), _avoidable),
         (_UNDECIDED, _undecided),
         (ColumnHead("price", ValueUnit.USD), lambda row: row.usd),
-        (ColumnHead("price dated"), lambda row: row.price_date or ("" if row.zone != _CROSS else words.UNKNOWN)),
+        (ColumnHead("price dated"), _price_date),
         (ColumnHead("rows of unknown size", ValueUnit.COUNT), lambda row: row.sizeless),
         (ColumnHead("why unknown"), lambda row: row.why_unknown or ""),
     )

@@ -28,7 +28,12 @@ LOOKS = _table(
     (),
     column("monotonic_ms", LONG, "The agent's monotonic clock at the look; comparable within one instance only."),
     column("instance", STRING, "The agent's instance: what precedes the dash in the look's id."),
-    column("complete", BOOLEAN, "Whether every event that rebuilds it arrived.", required=True),
+    column(
+        "complete",
+        BOOLEAN,
+        "Whether it can be rebuilt: false of a look in short (full is false), and where events are missing.",
+        required=True,
+    ),
     column("full", BOOLEAN, "False where the agent recorded task copies and a report only; null while unknown."),
     column("problem", STRING, "Why it is not complete or could not be read; null otherwise."),
     column("gaps", INT, "Parts that did not answer."),

@@ -46,10 +46,10 @@ GROUP BY utc_day, cluster, traffic_path, group_id, topic, team, cost_centre;
 -- 2. Who pays?
 CREATE OR REPLACE VIEW cost_by_owner
 COMMENT 'Dollars across racks by month, team and cost centre; a null team has no rule.' AS
-SELECT date_trunc('month', hour) AS utc_month, team, cost_centre, cluster,
+SELECT CAST(concat(substr(utc_day, 1, 7), '-01') AS date) AS utc_month, team, cost_centre, cluster,
        sum(usd) AS usd, sum(avoidable_usd) AS avoidable_usd,
        sum(CASE WHEN zone = 'CROSS_ZONE' THEN bytes END) AS cross_bytes
-FROM owned_ledger GROUP BY date_trunc('month', hour), team, cost_centre, cluster;
+FROM owned_ledger GROUP BY CAST(concat(substr(utc_day, 1, 7), '-01') AS date), team, cost_centre, cluster;
 
 -- 3. What does each path cost on each day?
 CREATE OR REPLACE VIEW cost_by_path COMMENT 'Dollars and bytes across racks by day and path.' AS

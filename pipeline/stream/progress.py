@@ -102,7 +102,9 @@ class IngestProgress:
                 written_ms=report.written_ms,
                 lag=report.lag,
             )
-            self._rows.update({table: number for table, number in report.rows.items() if number is not None})
+            # Of gold the first write of a table alone is counted, which is no count of gold's rows.
+            known = {table: rows for table, rows in report.rows.items() if rows is not None}
+            self._rows.update({table: rows for table, rows in known.items() if not table.startswith("gold.")})
 
     def set_lag(self, stream: str, lag: TopicLag | None) -> None:
         """What the brokers say between two batches."""
@@ -115,7 +117,7 @@ class IngestProgress:
             return dict(sorted(self._streams.items()))
 
     def rows(self) -> dict[str, int]:
-        """Table -> rows written, of writes whose rows were counted; sorted."""
+        """Table of bronze or silver -> rows written, of writes whose rows were counted; sorted."""
         with self._lock:
             return dict(sorted(self._rows.items()))
 

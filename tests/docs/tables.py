@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import types as t
 
 from pipeline.schemas.bronze import BRONZE
+from pipeline.schemas.fleet import PLANS
 from pipeline.schemas.gold import DIMENSIONS, GOLD
 from pipeline.schemas.silver import SILVER
 from pipeline.schemas.table import TableSpec
@@ -13,9 +14,14 @@ from tests.docs.flow import ROOT
 TABLES = ROOT / "docs" / "tables.md"
 BEGIN, END = "<!-- tables -->", "<!-- end of tables -->"
 LAYERS = (
-    ("Bronze", "Every record as it came, once.", BRONZE),
+    (
+        "Bronze",
+        "Every record as it came, once. In a root of several clusters `cluster` is part of the key, where it is known.",
+        BRONZE,
+    ),
     ("Silver", "What each look showed, decoded and modelled by the agent's own stages.", SILVER),
     ("Gold", "Hours, histories and lessons, for people and for the agent.", (*GOLD, *DIMENSIONS)),
+    ("Fleet", "What `rackwise spark fleet` planned.", (PLANS,)),
 )
 
 

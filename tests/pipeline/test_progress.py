@@ -117,6 +117,13 @@ def test_the_newest_record_of_a_stream_is_that_of_its_own_topic_and_cluster(
     assert newest("busy") == 60
 
 
+def test_rows_of_gold_are_not_counted_as_its_first_write_alone_is():
+    progress = IngestProgress()
+    rows = {"silver.looks": 1, "gold.ledger": 9, "gold.lags": None}
+    progress.add(BatchReport("telemetry", "t", 0, 3, 0, 0, rows, 0.1, 1, None, 3))
+    assert progress.rows() == {"silver.looks": 1}
+
+
 @pytest.mark.integration
 def test_batches_are_reported_counted_and_exported_and_the_lag_grows_with_the_topic(
     broker: EmbeddedCluster, delta_tables: TableStore, tmp_path: Path

@@ -391,6 +391,14 @@ def test_several_clusters_are_told_apart(facts: ReportFacts):
     assert grids["ledger"].rows[-1][0] == "another"
 
 
+def test_a_price_without_a_date_is_not_called_unknown(facts: ReportFacts):
+    undated = facts.pairs[0]._replace(zone="CROSS_ZONE", usd=1.0, price_date=None)
+    pairs = (undated, undated._replace(usd=None), undated._replace(price_date="2026-01-01"))
+    ledger = next(one for one in compose(facts._replace(pairs=pairs)).sections if one.name == "ledger")
+    at = [head.title for head in ledger.grid.heads].index("price dated")
+    assert [row[at] for row in ledger.grid.rows] == ["", "unknown", "2026-01-01"]
+
+
 def test_what_is_copied_once_is_neither_avoidable_nor_unavoidable(facts: ReportFacts):
     pair = next(row for row in facts.pairs if row.path == "replicate")._replace(
         zone="CROSS_ZONE", source_rack="a", target_rack="b", bytes=8e9, unavoidable_bytes=5e9, undecided_bytes=1e9

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,20 @@ def test_views_say_what_the_report_says(registered: SparkSession, facts: ReportF
 def test_hours_are_timestamps_beside_their_milliseconds(registered: SparkSession):
     (row,) = registered.sql("SELECT min(hour), min(hour_ms), min(utc_day) FROM ledger").collect()
     assert (str(row[0]), row[1], row[2]) == ("2025-11-21 00:00:00", 1_763_683_200_000, "2025-11-21")
+
+
+def test_a_month_is_utc_in_every_time_zone_of_a_session(registered: SparkSession):
+    """The first hour of December in UTC is of November in California."""
+    (view,) = (one for one in statements(script({}, "rackwise_test")) if "VIEW cost_by_owner" in one)
+    row = "TIMESTAMP'2025-12-01 00:00:00+00:00' AS hour, '2025-12-01' AS utc_day, 'x' AS team, 'y' AS cost_centre"
+    costs = "'c' AS cluster, 1e0 AS usd, 1e0 AS avoidable_usd, 1e0 AS bytes, 'CROSS_ZONE' AS zone"
+    with setting(registered, {"spark.sql.session.timeZone": "America/Los_Angeles"}):
+        registered.sql(f"SELECT {row}, {costs}").createOrReplaceTempView("owned_ledger")
+        try:
+            (month,) = registered.sql(view.partition(" AS\n")[2]).collect()
+        finally:
+            registered.catalog.dropTempView("owned_ledger")
+    assert month["utc_month"] == date(2025, 12, 1)
 
 
 @pytest.mark.parametrize("table", [LEDGER, RACK_DRIFT, OWNERS])
