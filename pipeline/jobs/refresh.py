@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 MOST_LOOKS = 2_000
 """More touched looks than this are not named one by one: their whole days are read again."""
+_MOST_PROBLEMS = 20
+"""Of looks that cannot be read, so many are named in messages; silver.looks has all."""
 _CLUSTER_DAYS = columns(column("cluster", STRING, "Cluster id."), column("_day", STRING, "UTC day."))
 _OF_HOURS = (silver.PARTITIONS, silver.READS)
 """Of these and looks hours are made; of all others histories and outcomes alone."""
@@ -223,7 +225,8 @@ def _silver(work: RefreshWork, events: _LookEvents, jobs: SparkJobs) -> int:
     wide = held.result()
     names = {table.name.partition(".")[2]: table for table in silver.SILVER}
     counted = [F.count(name).alias(name) for name in names]
-    (counts,) = wide.agg(*counted, F.collect_set("looks.problem").alias("problems")).collect()
+    problems = F.slice(F.array_sort(F.collect_set("looks.problem")), 1, _MOST_PROBLEMS)
+    (counts,) = wide.agg(*counted, problems.alias("problems")).collect()
     work.messages.update(counts["problems"])
     work.rows_of_look = sum(counts[table.name.partition(".")[2]] for table in _OF_HOURS) // max(1, counts["looks"])
     # A look's rows never become fewer, so a table that it has no rows for needs no change.

@@ -172,7 +172,9 @@ def standing_on(tables: TableStore, looks: Collection[LookKey]) -> list[LookKey]
     if not full:
         return []
     clusters, names = ({getattr(one, name) for one in full} for name in ("cluster", "look"))
-    rows = tables.read(bronze.TELEMETRY).where(F.col("cluster").isin(clusters) & F.col("base").isin(names))
+    # A look by changes is later than its full look, but for a clock that was set back.
+    since = F.col("taken_ms") >= min(one.taken_ms for one in full) - 24 * HOUR_MS
+    rows = tables.read(bronze.TELEMETRY).where(since & F.col("cluster").isin(clusters) & F.col("base").isin(names))
     standing = rows.select("cluster", "look", "taken_ms").distinct().collect()
     return [LookKey(row["cluster"], row["look"], row["taken_ms"], carries=False) for row in standing]
 

@@ -35,22 +35,25 @@ _ENDS = {
     _REPLICATE: (ProposalReason.MEND_RACK_SPREAD,),
 }
 """Path -> the reasons of proposals that can end what it costs, the nearest to the reader first."""
-_FINDINGS = frozenset(
-    {
-        FindingReason.MEMBER_WITHOUT_RACK,
-        FindingReason.MEMBER_IN_NO_BROKERS_RACK,
-        FindingReason.SUBSCRIPTION_TOO_OLD,
-        FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,
-        FindingReason.ASSIGNOR_WOULD_NOT_FIX,
-        FindingReason.GROUP_KIND_IGNORES_RACKS,
-        FindingReason.RACK_AWARENESS_OFF,
-        FindingReason.MIXED_VERSIONS,
-        FindingReason.REPLICAS_SHARE_RACK,
-        FindingReason.SELECTOR_NOT_RACK_AWARE,
-        FindingReason.BROKER_RACK_MISSING,
-    }
-)
-"""Findings whose end can keep reads within a rack."""
+_FINDINGS = {
+    CONSUME: frozenset(
+        {
+            FindingReason.MEMBER_WITHOUT_RACK,
+            FindingReason.MEMBER_IN_NO_BROKERS_RACK,
+            FindingReason.SUBSCRIPTION_TOO_OLD,
+            FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM,
+            FindingReason.ASSIGNOR_WOULD_NOT_FIX,
+            FindingReason.GROUP_KIND_IGNORES_RACKS,
+            FindingReason.RACK_AWARENESS_OFF,
+            FindingReason.MIXED_VERSIONS,
+            FindingReason.REPLICAS_SHARE_RACK,
+            FindingReason.SELECTOR_NOT_RACK_AWARE,
+            FindingReason.BROKER_RACK_MISSING,
+        }
+    ),
+    _REPLICATE: frozenset({FindingReason.REPLICAS_SHARE_RACK}),
+}
+"""Path -> the reasons of findings whose end can end what it costs."""
 
 _SEE = {
     CONSUME: "See why its reads cross racks",
@@ -78,13 +81,11 @@ class RemedyBook:
         self._texts = {(row.cluster, row.proposal): row for row in facts.texts}
         self._proposals: dict[tuple[str, str], list[OpenProposal]] = defaultdict(list)
         for proposal in facts.standing:
-            subject = proposal.subject or ""
-            everywhere = subject.partition("/")[0] in {"cluster", "broker"}
-            self._proposals[proposal.cluster, "" if everywhere else subject].append(proposal)
+            self._proposals[proposal.cluster, _about(proposal.subject)].append(proposal)
         self._findings: dict[tuple[str, str], list[OpenFinding]] = defaultdict(list)
         self._by_id: dict[tuple[str, str], OpenFinding] = {}
         for finding in facts.findings:
-            self._findings[finding.cluster, finding.subject or ""].append(finding)
+            self._findings[finding.cluster, _about(finding.subject)].append(finding)
             self._by_id[finding.cluster, finding.id] = finding
 
     def of(self, cost: TopicCost) -> CostRemedy:
@@ -101,7 +102,7 @@ class RemedyBook:
         if able:
             _, best = min(able, key=lambda one: (-(one[1].gain_usd_per_day or 0.0), one[0], one[1].proposal))
             return self._of_proposal(best)
-        return self._without(cost, subjects[0])
+        return self._without(cost, subjects)
 
     def _of_proposal(self, proposal: OpenProposal) -> CostRemedy:
         text = self._texts.get((proposal.cluster, proposal.proposal))
@@ -115,11 +116,13 @@ class RemedyBook:
             tuple(one for one in found if one is not None),
         )
 
-    def _without(self, cost: TopicCost, subject: str) -> CostRemedy:
-        """What findings name, else the command that says why the cost is there."""
-        found = [row for row in self._findings.get((cost.cluster, subject), ()) if _reason(row) in _FINDINGS]
+    def _without(self, cost: TopicCost, subjects: tuple[str, ...]) -> CostRemedy:
+        """What the findings of the first subject with any name, else the command that says why the cost is there."""
+        known = _FINDINGS.get(cost.path, frozenset())
+        of_subjects = (self._findings.get((cost.cluster, subject), ()) for subject in subjects)
+        found = next(filter(None, ([row for row in rows if _reason(row) in known] for rows in of_subjects)), [])
         said = next((ends_by(reason) for row in found if (reason := _reason(row)) is not None), "")
-        explained = f"rackwise explain {shlex.quote(harmless(subject))}"
+        explained = f"rackwise explain {shlex.quote(harmless(subjects[0]))}"
         return CostRemedy(cost.cluster, said or _SEE.get(cost.path, _SEE[""]), explained, None, tuple(found))
 
 
@@ -128,9 +131,14 @@ def _rank(proposal: OpenProposal, known: Iterable[ProposalReason]) -> int | None
     return next((at for at, reason in enumerate(known) if reason.name == (proposal.reason or "").upper()), None)
 
 
+def _about(subject: str | None) -> str:
+    """The subject; empty for a broker or the cluster, which every group reads from."""
+    return "" if subject is None or subject.partition("/")[0] in {"cluster", "broker"} else subject
+
+
 def _reason(finding: OpenFinding) -> FindingReason | None:
-    """The reason; None for one that only a newer agent knows."""
-    return next((one for one in FindingReason if finding.reason in (one.value, one.name.lower())), None)
+    """The reason, which telemetry has by its name; None for one that only a newer agent knows."""
+    return FindingReason.__members__.get(finding.reason or "")
 
 
 def _command(proposal: OpenProposal, text: ProposalText | None) -> str:

@@ -112,7 +112,7 @@ def finding_section(facts: ReportFacts, cost: AvoidableCost) -> ReportSection:
     columns: Columns[OpenFinding] = (
         (CLUSTER, lambda row: row.cluster),
         (ColumnHead("finding", names=FINDING), lambda row: row.id),
-        (ColumnHead("severity"), lambda row: row.severity),
+        (ColumnHead("severity"), lambda row: (row.severity or "").lower()),
         (ColumnHead("about"), lambda row: row.subject),
         (ColumnHead("since (UTC)"), lambda row: None if row.since_ms is None else minute_of(row.since_ms)),
         (ColumnHead("what is found"), lambda row: row.sentence),

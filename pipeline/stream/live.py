@@ -30,6 +30,9 @@ from pipeline.tables import TableStore
 from pipeline.transforms.large_looks import data_bytes
 from pipeline.transforms.spans import LONGEST_MS
 
+_MOST_REPORTED = 1_000
+"""Messages that are remembered, so as not to be written again with each batch."""
+
 
 class _Arrived(NamedTuple):
     """A look of which events came."""
@@ -136,6 +139,8 @@ class LiveRefresh:
             self._pending.add(done.hours)
         computed = f"{counted(done.looks, 'look')} and {counted(len(done.hours), 'hour')}"
         self._say(f"gold: {computed} computed in {done.seconds:.1f} s")
+        if len(self._reported) > _MOST_REPORTED:
+            self._reported.clear()  # problems of looks have their ids: in years they would be without end
         for message in done.messages:
             if message not in self._reported:
                 self._reported.add(message)

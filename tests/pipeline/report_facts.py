@@ -151,7 +151,7 @@ def many_facts() -> ReportFacts:
         texts=(ProposalText(clusters[0], "p-000000000000", "client.rack=use1-az1", ("f-1",)),),
         findings=(
             OpenFinding(
-                clusters[0], "f-1", "member without rack", "warning", "group/billing-0", "no client.rack " * 9, 0
+                clusters[0], "f-1", "MEMBER_WITHOUT_RACK", "WARNING", "group/billing-0", "no client.rack " * 9, 0
             ),
         ),
         owners=(OwnerRule("group", "billing*", "payments", "CC-1000"), OwnerRule("topic", "*", "platform", None)),

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from agent.values.finding import FindingReason, FindingSeverity
 from pipeline.schemas import bronze, gold, silver
 from pipeline.schemas.table import TableSpec
 from pipeline.tables import TableStore, WriterBatch
@@ -284,23 +285,34 @@ def world() -> dict[TableSpec, list[dict[str, Any]]]:
             for n, problem in enumerate((None, None, None, "2 of 9 events are missing", None))
         ],
         silver.FINDINGS: [
-            {"cluster": C, "look": "l-2", "taken_ms": BEGIN_MS + 2 * HOUR_MS, "severity": "warning", **finding}
+            {
+                "cluster": C,
+                "look": "l-2",
+                "taken_ms": BEGIN_MS + 2 * HOUR_MS,
+                "severity": FindingSeverity.WARNING.name,
+                **finding,
+            }
             for finding in (
                 {
                     "id": "f-1111",
-                    "reason": "member without rack",
+                    "reason": FindingReason.MEMBER_WITHOUT_RACK.name,
                     "subject": "group/billing",
                     "sentence": "2 members of billing send no client.rack",
                     "since_ms": BEGIN_MS,
                 },
                 {
                     "id": "f-2222",
-                    "reason": "assignment worse than the optimum",
+                    "reason": FindingReason.ASSIGNMENT_WORSE_THAN_OPTIMUM.name,
                     "subject": "group/archive",
                     "sentence": "archive reads 1 of 4 partitions within its rack, and could read 4",
                     "since_ms": BEGIN_MS,
                 },
-                {"id": "f-3333", "reason": "broker absent", "subject": "broker/7", "sentence": "broker 7 is absent"},
+                {
+                    "id": "f-3333",
+                    "reason": FindingReason.BROKER_ABSENT.name,
+                    "subject": "broker/7",
+                    "sentence": "broker 7 is absent",
+                },
             )
         ],
         bronze.PROPOSALS: [

@@ -9,17 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent.telemetry.derived import _finding as finding_data
+from agent.values.finding import Finding, FindingReason, FindingSeverity, SubjectId, ends_by
 from pipeline.owner_rules import OwnerBook, OwnerRule
 from pipeline.report.avoidable import avoidable_cost
 from pipeline.report.compose import about, compose, notes
 from pipeline.report.facts import LookCoverage, OpenFinding, ProposalText, ReportFacts, WeekCoverage
 from pipeline.report.first import first_line
 from pipeline.report.html import to_html
+from pipeline.report.remedies import _FINDINGS
 from pipeline.report.weeks import WEEK_MS, week_windows
 from pipeline.transforms.spans import HOUR_MS
 from tests.pipeline.report_facts import CROSSING, NAMED, UNKNOWN_PAIR, facts, proposal, topic_cost
 
 HOUR_S = 3_600.0
+READ_FINDINGS = _FINDINGS["consume"]
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -220,7 +224,7 @@ def test_a_line_has_the_setting_or_command_that_ends_it(kind: str, text: str | N
 
 
 def test_proposals_and_findings_are_reached_from_the_line_and_those_that_are_gone_are_no_links():
-    found = OpenFinding("c", "f-1", "member without rack", "warning", "group/billing", "it sends no client.rack", 0)
+    found = OpenFinding("c", "f-1", "MEMBER_WITHOUT_RACK", "WARNING", "group/billing", "it sends no client.rack", 0)
     told = facts(
         topics=(topic_cost(), topic_cost(group="search")),
         standing=(proposal(),),
@@ -314,3 +318,50 @@ def test_the_time_covered_is_said_with_what_it_is_of():
     twice = first._replace(seconds=15_480.0, twice_s=4_680.0)
     assert "looks cover 3.0 of 3.0 h; 1 cluster: a." in about(facts(coverage=(twice,)))
     assert any("78 min more than their hours have" in note for note in notes(facts(coverage=(twice,))))
+
+
+@pytest.mark.parametrize("reason", FindingReason)
+def test_a_finding_of_telemetry_is_known_by_its_reason(reason: FindingReason):
+    """A line without a proposal says what ends the finding, where that ends what the line costs."""
+    of_group = Finding(
+        reason=reason,
+        subject=SubjectId("group", "billing"),
+        sentence="s",
+        evidence=(),
+        severity=FindingSeverity.WARNING,
+        since_ms=0,
+    )
+    written = finding_data(of_group)
+    found = OpenFinding("c", written.id, written.reason, written.severity, written.subject, "s", 0)
+    (line,) = avoidable_cost(facts(topics=(topic_cost(),), findings=(found,))).lines
+    if reason in READ_FINDINGS:
+        assert (line.remedy.todo, line.remedy.findings) == (ends_by(reason), (found,))
+    else:
+        assert (line.remedy.todo, line.remedy.findings) == ("See why its reads cross racks", ())
+
+
+@pytest.mark.parametrize(
+    ("path", "subject", "reason", "ends"),
+    [
+        pytest.param("consume", "topic/orders", "REPLICAS_SHARE_RACK", True, id="a topic's replicas"),
+        pytest.param("consume", "cluster/c", "SELECTOR_NOT_RACK_AWARE", True, id="the cluster's selector"),
+        pytest.param("consume", "broker/3", "BROKER_RACK_MISSING", True, id="a broker without a rack"),
+        pytest.param("consume", "group/other", "MEMBER_WITHOUT_RACK", False, id="another group's"),
+        pytest.param("replicate", "topic/orders", "REPLICAS_SHARE_RACK", True, id="copies, by replicas"),
+        pytest.param("replicate", "cluster/c", "SELECTOR_NOT_RACK_AWARE", False, id="copies, by no selector"),
+        pytest.param("produce", "topic/orders", "REPLICAS_SHARE_RACK", False, id="no finding ends what producers send"),
+    ],
+)
+def test_a_finding_of_a_topic_broker_or_cluster_ends_what_it_can(path: str, subject: str, reason: str, ends: bool):
+    found = OpenFinding("c", "f-1", reason, "WARNING", subject, "s", 0)
+    cost = topic_cost(path=path, group="billing" if path == "consume" else "", topic="orders")
+    (line,) = avoidable_cost(facts(topics=(cost,), findings=(found,))).lines
+    assert line.remedy.findings == ((found,) if ends else ())
+    assert (line.remedy.todo == ends_by(FindingReason[reason])) == ends
+
+
+def test_of_findings_those_of_the_group_come_before_its_topics_and_brokers():
+    of_group = OpenFinding("c", "f-1", "MEMBER_WITHOUT_RACK", "WARNING", "group/billing", "s", 0)
+    of_broker = of_group._replace(id="f-2", reason="BROKER_RACK_MISSING", subject="broker/3")
+    (line,) = avoidable_cost(facts(topics=(topic_cost(),), findings=(of_broker, of_group))).lines
+    assert line.remedy.findings == (of_group,)
