@@ -265,13 +265,12 @@ def _by_subject(ledger: DataFrame) -> DataFrame:
     flowing = ledger.where(F.col("path").isin(*LASTING_PATHS))
     groups = flowing.where(F.col("path") == CONSUME).withColumn("subject", F.concat(F.lit("group/"), "group"))
     topics = flowing.withColumn("subject", F.concat(F.lit("topic/"), "topic"))
-    avoidable = F.col("bytes") - F.col("unavoidable_bytes")
     return (
         groups.unionByName(topics)
         .groupBy("cluster", "subject")
         .agg(
             *_crossings(),
-            total(_zone("CROSS_ZONE"), avoidable).alias("avoidable_bytes"),
+            total(_zone("CROSS_ZONE"), F.col("avoidable")).alias("avoidable_bytes"),
             total(_undecided(), F.col("bytes")).alias("undecided_bytes"),
         )
         .select("cluster", "subject", "cross_bytes", "avoidable_bytes", "unknown_bytes", "usd", "undecided_bytes")
