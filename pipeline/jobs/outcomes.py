@@ -6,15 +6,13 @@ import time
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField, StructType
 
 from pipeline.jobs.work import RefreshWork, TableWrite, between
-from pipeline.local_relation import local_relation
 from pipeline.schemas import bronze, gold, silver
-from pipeline.schemas.table import DOUBLE, INT, STRING, TableSpec
+from pipeline.schemas.table import TableSpec
 from pipeline.tables import Where
 from pipeline.transforms.ledger import LedgerInput, copies, copy_sums, ledger, placement_sums
-from pipeline.transforms.outcomes import acted, crossing, moved, outcomes, published, windows
+from pipeline.transforms.outcomes import UNKNOWN, acted, crossing, moved, outcomes, published, windows
 from pipeline.transforms.prices import PriceRow, price_table, producer_table
 from pipeline.transforms.reads import read_changes, read_routes, read_sums
 from pipeline.transforms.spans import CONTEXT_MS, HOUR_MS, by_window, pairs, timeline
@@ -22,17 +20,7 @@ from pipeline.transforms.traffic import partition_changes, partition_traffic, re
 
 LATELY_MS = 7 * 24 * HOUR_MS
 """In ms: proposals that ended, without a record for this long, are left as they are."""
-_OPEN = ("standing", "running")
-_KEY = (StructField("cluster", STRING), StructField("proposal", STRING))
-_RATES = StructType([
-    *_KEY,
-    *(
-        StructField(f"{phase}_{name}", DOUBLE)
-        for phase in ("before", "after")
-        for name in ("bytes_per_s", "usd_per_day")
-    ),
-])  # fmt: skip
-_MOVES = StructType([*_KEY, StructField("measured_moves", INT), StructField("measured_move_bytes", DOUBLE)])
+_OPEN = ("standing", "running", UNKNOWN)
 
 
 def outcome_writes(work: RefreshWork, prices: tuple[PriceRow, ...]) -> list[TableWrite]:
@@ -54,8 +42,8 @@ def outcome_writes(work: RefreshWork, prices: tuple[PriceRow, ...]) -> list[Tabl
     documents = work.hold(published(proposals))
     key = ["cluster", "proposal"]
     acts = work.hold(acted(work.tables.read(bronze.JOURNAL)).join(documents.select(*key), on=key, how="left_semi"))
-    rates, moves = _measured(work, documents, acts, prices) if _has_ended(acts) else _nothing(work)
-    return [TableWrite(gold.OUTCOMES, outcomes(documents, acts, rates, moves, now_ms), where)]
+    measured = _measured(work, documents, acts, prices) if _has_ended(acts) else ()
+    return [TableWrite(gold.OUTCOMES, outcomes(documents, acts, *measured, now_ms=now_ms), where)]
 
 
 def _newest(rows: DataFrame, name: str, wall_ms: int) -> int | None:
@@ -77,11 +65,6 @@ def _open_or_recent(work: RefreshWork, proposals: DataFrame, lately_ms: int) -> 
 
 def _id_of_record() -> Column:
     return F.get_json_object("data", "$.id")
-
-
-def _nothing(work: RefreshWork) -> tuple[DataFrame, DataFrame]:
-    """As `_measured` where nothing was."""
-    return local_relation(work.spark, (), _RATES), local_relation(work.spark, (), _MOVES)
 
 
 def _measured(

@@ -235,7 +235,7 @@ OUTCOMES = _history(
     column("reason", STRING, "Reason."),
     column("subject", STRING, "kind/name."),
     column("created_ms", LONG, "When it was first published."),
-    column("state", STRING, "standing, void, expired, running, done, cancelled, failed.", required=True),
+    column("state", STRING, "standing, void, expired, running, done, cancelled, failed, unknown.", required=True),
     column("applied_ms", LONG, "When its execution began; null if it did not."),
     column("done_ms", LONG, "When it ended."),
     column("predicted_moves", INT, "Moves."),

@@ -4,17 +4,22 @@ Measured is a window of looks before the first request and one after the end, by
 a topic its replication and reads, of a group its reads. Moves and copied bytes are those that looks show.
 
 The life of a proposal comes from bronze.proposals (its prediction, and when it became void) and bronze.journal (when
-rackwise itself began and ended it). A proposal executed by hand is not in the journal: it is void here, by its own
-record.
+rackwise itself began and ended it; of several attempts the newest counts). A proposal executed by hand is not in the
+journal: it is void here, by its own record.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame, GroupedData
 from pyspark.sql import functions as F
 
-from pipeline.exact_sums import all_or_null
+from agent.journal.triggers import TriggerEffect, TriggerVerdict
+from agent.values.reassignment import ENDED, BatchState, PlanState
+from pipeline.exact_sums import all_or_null, total
 from pipeline.schemas.gold import OUTCOMES
+from pipeline.transforms.journal_entries import NOT_ASKED, attempt, plan_name
 from pipeline.transforms.spans import LAST_MS, day_of
 
 WINDOW_MS = 600_000
@@ -23,6 +28,11 @@ SETTLE_MS = 5_000
 """For this time, in ms, after the end leaders and readers may still change."""
 DAY_S = 86_400
 _KEY = ("cluster", "proposal")
+_MEASURED = {
+    "before_bytes_per_s": "double", "before_usd_per_day": "double", "after_bytes_per_s": "double",
+    "after_usd_per_day": "double", "measured_moves": "int", "measured_move_bytes": "double",
+}  # fmt: skip
+"""Columns of `crossing` and `moved`."""
 
 
 def windows(acts: DataFrame) -> DataFrame:
@@ -70,10 +80,8 @@ def crossing(ledger: DataFrame, traffic: DataFrame, named: DataFrame, subjects: 
     unknown = F.count_if((F.col("zone") == "UNKNOWN") | F.col("bytes").isNull()) > 0
     unpriced = F.count_if(cross & F.col("usd").isNull()) > 0
     rates = by_window.groupBy(*_KEY, "phase").agg(
-        F.when(~unknown, F.sum(F.when(cross, F.col("bytes")).otherwise(0.0)) / F.first("seconds")).alias("bytes_per_s"),
-        F.when(
-            ~unknown & ~unpriced, F.sum(F.when(cross, F.col("usd")).otherwise(0.0)) / F.first("seconds") * DAY_S
-        ).alias("usd_per_day"),
+        F.when(~unknown, total(cross, F.col("bytes")) / F.max("seconds")).alias("bytes_per_s"),
+        F.when(~unknown & ~unpriced, total(cross, F.col("usd")) / F.max("seconds") * DAY_S).alias("usd_per_day"),
     )
 
     def at(phase: str, name: str) -> Column:
@@ -97,14 +105,10 @@ def moved(acts: DataFrame, copies: DataFrame, partitions: DataFrame) -> DataFram
     )
     place = ["cluster", "topic", "partition"]
     after = (
-        targets.join(partitions.select(*place, "taken_ms", "replicas"), on=place, how="inner")
+        targets.join(partitions.select(*place, "taken_ms", "look", "replicas"), on=place, how="inner")
         .where(F.col("taken_ms") >= F.col("done_ms"))
-        .groupBy(*_KEY, "topic", "partition")
-        .agg(
-            F.min_by("replicas", "taken_ms").alias("replicas"),
-            F.first("before").alias("before"),
-            F.first("after").alias("after"),
-        )
+        .groupBy(*_KEY, "topic", "partition", "before", "after")
+        .agg(F.min_by("replicas", F.struct("taken_ms", "look")).alias("replicas"))
     )
     added = F.size(F.array_except(F.array_intersect("replicas", "after"), "before"))
     elected = F.when((F.size(F.array_except("after", "before")) == 0) & (F.col("replicas") == F.col("after")), 1)
@@ -125,22 +129,21 @@ def moved(acts: DataFrame, copies: DataFrame, partitions: DataFrame) -> DataFram
     )
 
 
-def outcomes(proposals: DataFrame, acts: DataFrame, rates: DataFrame, moves: DataFrame, now_ms: int) -> DataFrame:
-    """gold.proposal_outcomes of `proposals.published`, `proposals.acted`, `crossing` and `moved` rows."""
+def outcomes(proposals: DataFrame, acts: DataFrame, *measured: DataFrame, now_ms: int) -> DataFrame:
+    """gold.proposal_outcomes of `published` and `acted` rows; ``measured`` are `crossing` and `moved` rows, or none."""
     document = F.col("said")
-    joined = (
-        proposals.join(acts, on=[*_KEY], how="left")
-        .join(rates, on=[*_KEY], how="left")
-        .join(moves, on=[*_KEY], how="left")
-    )
-    state = (
-        F.when(F.col("acted_state").isNotNull(), F.col("acted_state"))
-        .when(F.col("void_ms").isNotNull(), "void")
+    joined = proposals.join(acts, on=[*_KEY], how="left")
+    for rows in measured:
+        joined = joined.join(rows, on=[*_KEY], how="left")
+    absent = {name: F.lit(None).cast(kind) for name, kind in _MEASURED.items() if name not in joined.columns}
+    state = F.coalesce(
+        "acted_state",
+        F.when(F.col("void_ms").isNotNull(), "void")
         .when(F.col("expires_ms") < now_ms, "expired")
-        .otherwise("standing")
+        .otherwise("standing"),
     )
-    expected, measured = document["predicted"]["cross_rack_bytes_per_s_after"], F.col("after_bytes_per_s")
-    rows = joined.select(
+    expected, came = document["predicted"]["cross_rack_bytes_per_s_after"], F.col("after_bytes_per_s")
+    columns = joined.withColumns(absent).select(
         "cluster",
         "proposal",
         document["kind"].alias("kind"),
@@ -157,53 +160,67 @@ def outcomes(proposals: DataFrame, acts: DataFrame, rates: DataFrame, moves: Dat
         document["predicted"]["seconds"].alias("predicted_seconds"),
         ((F.col("done_ms") - F.col("applied_ms")) / 1000.0).alias("measured_seconds"),
         expected.alias("predicted_bytes_per_s"),
-        measured.alias("measured_bytes_per_s"),
+        came.alias("measured_bytes_per_s"),
         F.col("before_bytes_per_s"),
         (document["predicted"]["usd_per_day_before"] - document["predicted"]["usd_per_day_after"]).alias(
             "predicted_usd_per_day"
         ),
         (F.col("before_usd_per_day") - F.col("after_usd_per_day")).alias("measured_usd_per_day"),
-        ((measured - expected) / F.nullif(expected, F.lit(0.0))).alias("error_share"),
+        ((came - expected) / F.nullif(expected, F.lit(0.0))).alias("error_share"),
         day_of(F.col("created_ms")).alias("day"),
     )
-    return rows.select(*OUTCOMES.schema.names)
+    return columns.select(*OUTCOMES.schema.names)
 
 
-CREATED, VOID = "rackwise.proposal.created.", "rackwise.proposal.void."
 # --- acts of proposals ----------------------------------------------------------------------------------------------
 
+CREATED, VOID = "rackwise.proposal.created.", "rackwise.proposal.void."
 _DOCUMENT = (
     "id string, kind string, reason string, subject struct<kind:string,name:string>, "
     "predicted struct<cross_rack_bytes_per_s_before:double,cross_rack_bytes_per_s_after:double,"
     "usd_per_day_before:double,usd_per_day_after:double,moves:int,bytes_to_move:double,seconds:double>, "
     "created_ms long, expires_ms long"
 )
-_LIFE = "id string, state string, at_ms long"
-_PLAN = "proposal_id string, state string"
+_LIFE = "id string, at_ms long"
 _TARGETS = (
     "topics array<array<string>>, replicas array<array<int>>, "
     "topic array<int>, partition array<int>, before array<int>, after array<int>"
 )
 """Columns; those but the partition's number point into the two tables."""
-_OF_PLAN = "^targets/(.*)/[0-9]+$"
-_BATCH = "proposal_id string, state string, back boolean"
 _TRIGGER = (
     "group_id string, proposal_id string, acted_ms long, effect string, "
     "judgement struct<verdict:string,at_ms:long,came:int,beyond_count:int>"
 )
-_UNASKED = ("NOT_SENT", "REFUSED")
-_MISSED = ("NO_EFFECT", "NO_REBALANCE", "NOT_DONE")
+_STATES = {
+    **dict.fromkeys([state for state in PlanState if state not in ENDED], "running"),
+    PlanState.DONE: "done",
+    PlanState.CANCELLED: "cancelled",
+    PlanState.ROLLED_BACK: "cancelled",
+    PlanState.FAILED: "failed",
+}
+_VERDICTS = {
+    TriggerVerdict.AS_PREDICTED: "done",
+    TriggerVerdict.PARTLY: "done",
+    TriggerVerdict.OTHERWISE: "done",
+    TriggerVerdict.OVERTAKEN: "done",
+    TriggerVerdict.CANNOT_TELL: "done",
+    TriggerVerdict.NO_EFFECT: "failed",
+    TriggerVerdict.NO_REBALANCE: "failed",
+    TriggerVerdict.NOT_DONE: "failed",
+}
+UNKNOWN = "unknown"
+"""State of an act whose entry has a word of a newer agent."""
 
 
 def published(proposals: DataFrame) -> DataFrame:
     """One row per proposal: cluster, proposal, its last document, created_ms, expires_ms (its last), void_ms."""
     newest = (
         proposals.where(F.col("type").startswith(CREATED) & F.col("data").isNotNull())
-        .select("cluster", "time_ms", F.from_json("data", _DOCUMENT).alias("said"))
+        .select("cluster", "time_ms", "offset", F.from_json("data", _DOCUMENT).alias("said"))
         .where(F.col("said.id").isNotNull())
         .groupBy("cluster", F.col("said.id").alias("proposal"))
         .agg(
-            F.max_by("said", "time_ms").alias("said"),
+            F.max_by("said", F.struct("time_ms", "offset")).alias("said"),
             F.min(_time("said.created_ms")).alias("created_ms"),
             F.max(_time("said.expires_ms")).alias("expires_ms"),
             F.max("time_ms").alias("written_ms"),
@@ -225,40 +242,31 @@ def published(proposals: DataFrame) -> DataFrame:
 def acted(journal: DataFrame) -> DataFrame:
     """One row per proposal that rackwise carried out: cluster, proposal, acted_state, applied_ms, done_ms, targets.
 
-    ``targets`` (topic, partition, before, after) is null for a trigger, ``came`` (moves that came) for a plan.
+    Of a proposal with several attempts it is the newest. ``targets`` (topic, partition, before, after) is null for a
+    trigger, ``came`` (moves that came) for a plan.
     """
     rows = journal.where(F.col("data").isNotNull())
     return _plans(rows).unionByName(_triggers(rows))
 
 
 def _plans(rows: DataFrame) -> DataFrame:
-    at = F.struct("epoch", "seq")
-    plans = (
-        rows.where(F.col("key").startswith("plan/"))
-        .select(
-            "cluster", "at_ms", "epoch", "seq", F.from_json("data", _PLAN).alias("plan"), F.lower("kind").alias("kind")
-        )
-        .groupBy("cluster", F.col("plan.proposal_id").alias("proposal"))
+    plan = F.col("key").startswith("plan/")
+    sent = F.col("key").startswith("batch/") & (F.col("kind") == BatchState.SENT.value)
+    attempts = (
+        _by_attempt(rows.where(plan | sent))
         .agg(
-            F.max_by("kind", at).alias("kind"),
-            F.max_by("plan", at).alias("plan"),
-            F.min("at_ms").alias("accepted_ms"),
-            F.min(F.when(_ended(F.col("kind")), F.col("at_ms"))).alias("done_ms"),
+            F.max_by("kind", F.when(plan, F.struct("epoch", "seq"))).alias("kind"),
+            F.min(F.when(plan, F.col("at_ms"))).alias("accepted_ms"),
+            F.min(F.when(plan & _ended(F.col("kind")), F.col("at_ms"))).alias("done_ms"),
+            F.min(F.when(sent, F.col("at_ms"))).alias("sent_ms"),
         )
+        .where(F.col("kind").isNotNull())
     )
-    sent = (
-        rows.where(F.col("key").startswith("batch/") & (F.col("kind") == "sent"))
-        .select("cluster", "at_ms", F.from_json("data", _BATCH).alias("batch"))
-        .groupBy("cluster", F.col("batch.proposal_id").alias("proposal"))
-        .agg(F.min("at_ms").alias("sent_ms"))
-    )
-    whole = plans.join(sent, on=["cluster", "proposal"], how="left").join(
-        _targets(rows), on=["cluster", "proposal"], how="left"
-    )
+    newest = attempts.groupBy(*_KEY).agg(F.max_by(F.struct(*attempts.columns[2:]), "number").alias("newest"))
+    whole = newest.select(*_KEY, "newest.*").join(_targets(rows), on=[*_KEY, "number"], how="left")
     return whole.select(
-        "cluster",
-        "proposal",
-        _state(F.col("kind")).alias("acted_state"),
+        *_KEY,
+        _word(F.col("kind"), {state.value: word for state, word in _STATES.items()}).alias("acted_state"),
         F.coalesce("sent_ms", "accepted_ms").alias("applied_ms"),
         F.when(_ended(F.col("kind")), F.col("done_ms")).alias("done_ms"),
         "targets",
@@ -266,17 +274,18 @@ def _plans(rows: DataFrame) -> DataFrame:
     )
 
 
+def _by_attempt(rows: DataFrame, *more: str) -> GroupedData:
+    """Entries of plans by cluster, proposal and number of the attempt."""
+    of = rows.withColumn("attempt", attempt(plan_name(F.col("key"))))
+    return of.groupBy("cluster", F.col("attempt.of").alias("proposal"), F.col("attempt.number").alias("number"), *more)
+
+
 def _targets(rows: DataFrame) -> DataFrame:
-    """The partitions of plans, by cluster and proposal: each of their records once."""
+    """The partitions of plans, by cluster, proposal and number of the attempt: each of their records once."""
     parts = (
-        rows.where(F.col("key").startswith("targets/"))
-        .groupBy("cluster", "key")
+        _by_attempt(rows.where(F.col("key").startswith("targets/")), "key")
         .agg(F.max_by("data", F.struct("epoch", "seq")).alias("data"))
-        .select(
-            "cluster",
-            F.regexp_extract("key", _OF_PLAN, 1).alias("proposal"),
-            F.from_json("data", _TARGETS).alias("of"),
-        )
+        .select(*_KEY, "number", F.from_json("data", _TARGETS).alias("of"))
     )
     every = F.transform(
         F.arrays_zip("of.topic", "of.partition", "of.before", "of.after"),
@@ -287,7 +296,7 @@ def _targets(rows: DataFrame) -> DataFrame:
             F.get("of.replicas", one["after"]).alias("after"),
         ),
     )
-    return parts.groupBy("cluster", "proposal").agg(F.flatten(F.collect_list(every)).alias("targets"))
+    return parts.groupBy(*_KEY, "number").agg(F.flatten(F.collect_list(every)).alias("targets"))
 
 
 def _time(name: str) -> Column:
@@ -296,16 +305,12 @@ def _time(name: str) -> Column:
 
 
 def _ended(kind: Column) -> Column:
-    return kind.isin("done", "cancelled", "rolled back", "failed")
+    return kind.isin(*(state.value for state in PlanState if state in ENDED))
 
 
-def _state(kind: Column) -> Column:
-    return (
-        F.when(kind == "done", "done")
-        .when(kind.isin("cancelled", "rolled back"), "cancelled")
-        .when(kind == "failed", "failed")
-        .otherwise("running")
-    )
+def _word(said: Column, words: Mapping[str, str]) -> Column:
+    """The word for what an entry says; `UNKNOWN` where there is none."""
+    return F.coalesce(*(F.when(said == one, word) for one, word in words.items()), F.lit(UNKNOWN))
 
 
 def _triggers(rows: DataFrame) -> DataFrame:
@@ -315,13 +320,16 @@ def _triggers(rows: DataFrame) -> DataFrame:
         .groupBy("cluster", F.col("told.proposal_id").alias("proposal"))
         .agg(F.max_by("told", F.struct("epoch", "seq")).alias("told"))
     )
-    verdict = F.col("told.judgement.verdict")
-    failed = F.coalesce(F.col("told.effect").isin(*_UNASKED), F.lit(False)) | verdict.isin(*_MISSED)  # noqa: FBT003
-    state = F.when(F.coalesce(failed, F.lit(False)), "failed").when(verdict.isNull(), "running")  # noqa: FBT003
+    effect, verdict = F.col("told.effect"), F.col("told.judgement.verdict")
+    state = (
+        F.when(effect.isin(*NOT_ASKED), "failed")
+        .when(verdict.isNotNull(), _word(verdict, {one.name: word for one, word in _VERDICTS.items()}))
+        .when(effect.isNull() | effect.isin(*(one.name for one in TriggerEffect)), "running")
+        .otherwise(UNKNOWN)
+    )
     return newest.select(
-        "cluster",
-        "proposal",
-        state.otherwise("done").alias("acted_state"),
+        *_KEY,
+        state.alias("acted_state"),
         _time("told.acted_ms").alias("applied_ms"),
         _time("told.judgement.at_ms").alias("done_ms"),
         F.lit(None)

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 
 from agent.values.kafka import STABLE
 from pipeline.schemas.gold import REBALANCES
+from pipeline.transforms.journal_entries import NOT_ASKED
 from pipeline.transforms.spans import day_of, hour_of
 
 CLOCKS_MS = 5_000
@@ -27,7 +28,7 @@ def rebalances(groups: DataFrame, reads: DataFrame, triggers: DataFrame) -> Data
         .join(triggers.alias("asked"), on=["cluster", "group"], how="inner")
         .where(F.col("at_ms").between(F.col("after_ms") - CLOCKS_MS, F.col("seen_ms") + CLOCKS_MS))
         .groupBy("cluster", "group", "seen_look")
-        .agg(F.max_by("proposal", "at_ms").alias("trigger"))
+        .agg(F.max_by("proposal", F.struct("at_ms", "proposal")).alias("trigger"))
     )
     return (
         with_moves.join(triggered, on=["cluster", "group", "seen_look"], how="left")
@@ -43,7 +44,7 @@ def triggers_of(journal: DataFrame) -> DataFrame:
     return (
         journal.where(F.col("key").startswith("trigger/") & F.col("data").isNotNull())
         .select("cluster", trigger.alias("told"))
-        .where(F.col("told.acted_ms").isNotNull() & ~F.coalesce("told.effect", F.lit("")).isin("NOT_SENT", "REFUSED"))
+        .where(F.col("told.acted_ms").isNotNull() & ~F.coalesce("told.effect", F.lit("")).isin(*NOT_ASKED))
         .select(
             "cluster",
             F.col("told.group_id").alias("group"),

@@ -25,11 +25,13 @@ def warmups(copies: DataFrame, groups: DataFrame) -> DataFrame:
     neighbours = _with_next_look(copies, groups).select(
         "*",
         F.lag("role").over(in_order).alias("role_before"),
+        F.lag("taken_ms").over(in_order).alias("seen_before"),
         F.lag("next_ms").over(in_order).alias("next_before"),
         F.lead("role").over(in_order).alias("role_after"),
         F.lead("taken_ms").over(in_order).alias("seen_after"),
     )
-    goes_on = (F.col("role_before") == "warm-up") & (F.col("next_before") == F.col("taken_ms"))
+    # Two agents may look in the same millisecond.
+    goes_on = (F.col("role_before") == "warm-up") & F.col("taken_ms").isin(F.col("seen_before"), F.col("next_before"))
     began = F.when(F.coalesce(goes_on, F.lit(False)), 0).otherwise(1)  # noqa: FBT003
     episodes = neighbours.where(F.col("role") == "warm-up").withColumn("episode", F.sum(began).over(so_far))
     return _summed(_steps(episodes, groups))
@@ -47,7 +49,7 @@ def _with_next_look(copies: DataFrame, groups: DataFrame) -> DataFrame:
 def _steps(episodes: DataFrame, groups: DataFrame) -> DataFrame:
     """What happened between one sight and the next: seconds, records restored, and whether and why it stalled."""
     in_order = Window.partitionBy(*_COPY, "episode").orderBy("taken_ms", "look")
-    beside = Window.partitionBy("cluster", "group", "process", "taken_ms")
+    beside = Window.partitionBy("cluster", "look", "group", "process")
     ready = F.max(F.coalesce("caught_up", F.lit(False))).over(  # noqa: FBT003
         in_order.rowsBetween(Window.unboundedPreceding, -1)
     )
@@ -74,14 +76,16 @@ def _summed(steps: DataFrame) -> DataFrame:
     stalled = counts & (F.col("closed") <= 0)
     rebalancing = stalled & (F.coalesce("state", F.lit(STABLE)) != STABLE)
     sharing = stalled & ~rebalancing & (F.col("others") > 0)
+    place = F.struct("taken_ms", "look")
+    with_lag = F.when(F.col("lag").isNotNull(), place)
     added = steps.groupBy(*_COPY, "episode").agg(
         F.min("taken_ms").alias("began_ms"),
         F.max("taken_ms").alias("last_ms"),
         F.min(F.when(F.col("caught_up"), F.col("taken_ms"))).alias("ready_ms"),
-        F.min_by("lag", F.when(F.col("lag").isNotNull(), F.col("taken_ms"))).alias("lag_first"),
-        F.max_by("lag", F.when(F.col("lag").isNotNull(), F.col("taken_ms"))).alias("lag_last"),
-        F.sum(F.when(counts, F.col("restored"))).alias("records"),
-        F.max_by(F.struct("next_ms", "role_after", "seen_after"), "taken_ms").alias("after"),
+        F.min_by("lag", with_lag).alias("lag_first"),
+        F.max_by("lag", with_lag).alias("lag_last"),
+        exact_sum(F.when(counts, F.col("restored"))).alias("records"),
+        F.max_by(F.struct("next_ms", "role_after", "seen_after"), place).alias("after"),
         F.max("changelogs").alias("changelogs"),
         *(
             (F.coalesce(F.sum(F.when(when, F.col("step_ms"))), F.lit(0)) / 1000.0).alias(name)
@@ -148,7 +152,9 @@ def restore_rates(warmups: DataFrame) -> DataFrame:
         rated.where(F.col("subtopology").isNotNull())
         .groupBy("cluster", "group", "subtopology")
         .agg(
-            F.coalesce(F.max_by("changelogs", "last_ms"), F.array().cast("array<string>")).alias("changelogs"),
+            F.coalesce(
+                F.max_by("changelogs", F.struct("last_ms", "changelogs")), F.array().cast("array<string>")
+            ).alias("changelogs"),
             F.count(F.lit(1)).cast("int").alias("samples"),
             F.percentile("rate", [0.1, 0.5, 0.9]).alias("rates"),
             *(exact_sum(F.col(name)).alias(name) for name in ("seconds", "stalled_s", "rebalancing_s", "sharing_s")),

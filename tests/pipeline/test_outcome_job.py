@@ -7,14 +7,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from agent.values.reassignment import PlanState
 from pipeline.jobs.outcomes import outcome_writes
 from pipeline.jobs.work import ClusterHour, RefreshWork
-from pipeline.schemas.bronze import PROPOSALS
+from pipeline.schemas.bronze import JOURNAL, PROPOSALS
 from pipeline.schemas.gold import OUTCOMES
 from pipeline.schemas.silver import LOOKS
 from pipeline.tables import TableStore, WriterBatch
 from tests.pipeline.silver_rows import CLUSTER, HOUR_MS, Row, at, look, looks
-from tests.pipeline.test_outcomes import created, open_frame, void
+from tests.pipeline.test_outcomes import created, open_frame, plan, void
 
 DAY_S = 86_400
 
@@ -29,6 +30,11 @@ class Told:
     def proposals(self, *rows: Row) -> Told:
         self.batches += 1
         self.tables.append(PROPOSALS, open_frame(self.tables.spark, PROPOSALS, *rows), WriterBatch("w", self.batches))
+        return self
+
+    def acted(self, *rows: Row) -> Told:
+        self.batches += 1
+        self.tables.append(JOURNAL, open_frame(self.tables.spark, JOURNAL, *rows), WriterBatch("w", self.batches))
         return self
 
     def looked(self, second: int) -> Told:
@@ -62,6 +68,17 @@ def test_where_nothing_was_proposed_for_long_outcomes_stay_as_they_are(told: Tol
     work = RefreshWork(told.tables)
     work.hours = [ClusterHour(CLUSTER, HOUR_MS)]
     assert outcome_writes(work, ()) == []
+
+
+def test_a_second_attempt_is_followed_to_its_end(told: Told) -> None:
+    told.proposals(created("p-0123456789ab", 0)).acted(*plan("p-0123456789ab", 10, 1, PlanState.FAILED))
+    assert told.worked_out() == {"p-0123456789ab": ("failed", 0)}
+    (newer,) = plan("p-0123456789ab", 70, 3, PlanState.OPEN, 1, attempt=2)
+    told.acted(*plan("p-0123456789ab", 60, 2, PlanState.OPEN, attempt=2), newer | {"kind": "verifying"})
+    assert told.worked_out() == {"p-0123456789ab": ("unknown", 0)}
+    # However long nothing is said of the proposal: an act that is not known to have ended may still end.
+    told.acted(*plan("p-0123456789ab", 80, 4, PlanState.DONE, 1, attempt=2)).looked(20 * DAY_S)
+    assert told.worked_out() == {"p-0123456789ab": ("done", 0)}
 
 
 @pytest.mark.drill

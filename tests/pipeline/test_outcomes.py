@@ -9,7 +9,17 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
 from agent.journal.plan_entries import change_writes
-from agent.values.reassignment import Batch, BatchState, PlanState, ReassignmentPlan, ReassignmentTarget
+from agent.journal.triggers import TriggerEffect, TriggerVerdict
+from agent.values.proposal import PlanAttempt
+from agent.values.reassignment import (
+    ENDED,
+    Batch,
+    BatchState,
+    PlanState,
+    ReassignmentPlan,
+    ReassignmentTarget,
+    rollback_name,
+)
 from assignors.problem import TopicPartition
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS
 from pipeline.schemas.gold import LEDGER, OUTCOMES, PARTITION_TRAFFIC
@@ -59,13 +69,10 @@ def test_what_became_of_proposals_that_nobody_carried_out(spark: SparkSession) -
         {"type": None, "cluster": CLUSTER, "time_ms": at(0), "data": None},
     ]
     lives = spark.createDataFrame([], LIVES)
-    none = spark.createDataFrame(
-        [], "cluster string, proposal string, before_bytes_per_s double, before_usd_per_day double, "
-        "after_bytes_per_s double, after_usd_per_day double"
-    )  # fmt: skip
-    moves = spark.createDataFrame([], "cluster string, proposal string, measured_moves int, measured_move_bytes double")
     told = published(open_frame(spark, PROPOSALS, *rows))
-    found = outcomes(told, lives, none, moves, at(700))
+    found = outcomes(told, lives, now_ms=at(700))
+    kinds = {field.name: field.dataType for field in OUTCOMES.schema}
+    assert {field.name: field.dataType for field in found.schema} == kinds
     expected = [("stands", "standing"), ("gone", "void"), ("again", "standing"), ("old", "expired")]
     assertDataFrameEqual(
         found.select("proposal", "state"), spark.createDataFrame(expected, "proposal string, state string")
@@ -82,20 +89,29 @@ def entry(second: int, seq: int, key: str, kind: str, value: Any) -> Row:
     }  # fmt: skip
 
 
+TARGET = ReassignmentTarget(TopicPartition("orders", 3), "id", (1, 4), (1, 2))
+
+
+def plan(proposal: str, second: int, seq: int, state: PlanState, lines: int = 2, *, attempt: int = 1) -> list[Row]:
+    """A plan's header as the agent writes it, and with two lines its partitions too."""
+    name = str(PlanAttempt(proposal, attempt))
+    every = change_writes(ReassignmentPlan(name, (TARGET,), state, attempt=attempt))[:lines]
+    return [entry(second, seq, line.key, line.kind, line.value) for line in every]
+
+
+def sent(name: str, second: int, seq: int) -> Row:
+    """The first batch of the plan of that name, as the agent writes it before the request."""
+    (batch,) = change_writes(Batch(name, 1, (TARGET,), BatchState.SENT))
+    return entry(second, seq, batch.key, batch.kind, batch.value)
+
+
 def test_what_the_journal_says_was_carried_out(spark: SparkSession) -> None:
-    target = ReassignmentTarget(TopicPartition("orders", 3), "id", (1, 4), (1, 2))
-
-    def plan(proposal: str, second: int, seq: int, state: PlanState, lines: int = 2) -> list[Row]:
-        every = change_writes(ReassignmentPlan(proposal, (target,), state))[:lines]
-        return [entry(second, seq, line.key, line.kind, line.value) for line in every]
-
-    (batch,) = change_writes(Batch("p-done", 1, (target,), BatchState.SENT))
     verdict = {"verdict": "AS_PREDICTED", "at_ms": at(90), "sentence": "", "came": 3, "beyond_count": 1}
     trigger = {"group_id": "g", "proposal_id": "p-asked", "acted_ms": at(50), "effect": "REBALANCING"}
     rows = [
         *plan("p-done", 0, 1, PlanState.OPEN),
         *plan("p-done", 40, 5, PlanState.DONE, lines=1),
-        entry(10, 2, batch.key, batch.kind, batch.value),
+        sent("p-done", 10, 2),
         *plan("p-runs", 0, 3, PlanState.OPEN),
         *plan("p-back", 60, 6, PlanState.ROLLED_BACK),
         entry(50, 7, "trigger/g/p-asked", "outcome", {**trigger, "judgement": None}),
@@ -112,6 +128,58 @@ def test_what_the_journal_says_was_carried_out(spark: SparkSession) -> None:
         (CLUSTER, "p-not", "failed", at(50), None, None, None),
     ]
     assertDataFrameEqual(acted(open_frame(spark, JOURNAL, *rows)), spark.createDataFrame(expected, LIVES))
+
+
+def test_the_newest_attempt_at_a_proposal_counts(spark: SparkSession) -> None:
+    rows = [
+        *plan("p-0123456789ab", 0, 1, PlanState.OPEN),
+        sent("p-0123456789ab", 10, 2),
+        *plan("p-0123456789ab", 20, 3, PlanState.FAILED, lines=1),
+        *plan("p-0123456789ab", 100, 4, PlanState.OPEN, attempt=2),
+        sent("p-0123456789ab.2", 110, 5),
+        *plan("p-0123456789ab", 140, 6, PlanState.DONE, lines=1, attempt=2),
+        # What takes it back is a plan of its own.
+        *plan(rollback_name("p-0123456789ab.2"), 200, 7, PlanState.FAILED),
+        *plan(rollback_name("p-0123456789ab.2"), 300, 8, PlanState.OPEN, attempt=2),
+        *(line for n in (10, 9) for line in plan("p-ba9876543210", n, 10 + n, PlanState.CANCELLED, attempt=n)),
+    ]
+    moved_ = [("orders", 3, [1, 4], [1, 2])]
+    expected = [
+        (CLUSTER, "p-0123456789ab", "done", at(110), at(140), moved_, None),
+        (CLUSTER, "p-0123456789ab.2-back", "running", at(300), None, moved_, None),
+        (CLUSTER, "p-ba9876543210", "cancelled", at(10), at(10), moved_, None),
+    ]
+    assertDataFrameEqual(acted(open_frame(spark, JOURNAL, *rows)), spark.createDataFrame(expected, LIVES))
+
+
+def test_a_word_of_a_newer_agent_is_unknown(spark: SparkSession) -> None:
+    def newer(row: Row) -> Row:
+        return row | {"kind": "verifying"}
+
+    def trigger(seq: int, effect: str | None, verdict: str | None) -> Row:
+        judgement = None if verdict is None else {"verdict": verdict, "at_ms": at(9), "came": 1, "beyond_count": 0}
+        name = f"{effect}/{verdict}"
+        told = {"group_id": "g", "proposal_id": name, "acted_ms": at(1), "effect": effect, "judgement": judgement}
+        return entry(9, seq, f"trigger/g/{name}", "judged" if verdict else "outcome", told)
+
+    known = {state.name: plan(state.name, 0, 1, state, lines=1)[0] for state in PlanState}
+    pairs = [(None, None), ("NEWER", None), ("NEWER", "AS_PREDICTED"), ("REBALANCING", "NEWER"), ("REFUSED", "NEWER")]
+    pairs += [(effect.name, None) for effect in TriggerEffect]
+    pairs += [(TriggerEffect.REBALANCING.name, verdict.name) for verdict in TriggerVerdict]
+    rows = [*known.values(), newer(plan("newer", 0, 1, PlanState.OPEN, lines=1)[0])]
+    rows += [trigger(2, *pair) for pair in pairs]
+    found = {row["proposal"]: row for row in acted(open_frame(spark, JOURNAL, *rows)).collect()}
+    states = {name: row["acted_state"] for name, row in found.items()}
+    assert {name: state for name, state in states.items() if state == "unknown"} == dict.fromkeys(
+        ("newer", "NEWER/None", "REBALANCING/NEWER"), "unknown"
+    )
+    assert found["newer"]["done_ms"] is None
+    assert states["NEWER/AS_PREDICTED"] == "done"
+    # Those of this version are all known, and only what has ended is no longer running.
+    assert {name for name in known if states[name] == "running"} == {one.name for one in set(PlanState) - ENDED}
+    running = {name for name, state in states.items() if state == "running" and name not in known}
+    asked = [effect for effect in TriggerEffect if effect not in (TriggerEffect.NOT_SENT, TriggerEffect.REFUSED)]
+    assert running == {"None/None", *(f"{effect.name}/None" for effect in asked)}
 
 
 def test_entries_and_proposals_of_something_else_are_unknown_and_end_nothing(spark: SparkSession) -> None:
@@ -178,6 +246,40 @@ def test_what_looks_show_of_plans(spark: SparkSession) -> None:
     assertDataFrameEqual(found, spark.createDataFrame(expected, wanted))
 
 
+def test_the_same_rows_in_another_order_give_the_same(spark: SparkSession) -> None:
+    lives = spark.createDataFrame(
+        [(CLUSTER, "p", "done", at(10), at(20), [("orders", 0, [1, 4], [1, 2])], None)], LIVES
+    )
+    named = windows(lives)
+    before = next(row["hour_ms"] for row in named.collect() if row["phase"] == "before")
+    traffic = {"cluster": CLUSTER, "hour_ms": before, "topic": "orders", "partition": 0, "seconds": 1.0, "day": DAY}
+    flow = {
+        "cluster": CLUSTER, "hour_ms": before, "path": "replicate", "group": "", "topic": "orders",
+        "zone": "CROSS_ZONE", "target_rack": "b", "day": DAY,
+    }  # fmt: skip
+    flows = [flow | {"source_rack": rack, "bytes": n / 10, "usd": n / 10} for n, rack in enumerate("abc", 1)]
+    subjects = spark.createDataFrame(
+        [(CLUSTER, "p", "topic", "orders")], "cluster string, proposal string, kind string, name string"
+    )
+    # Two agents looked in the same millisecond, and one of them saw the new replica.
+    at_once = [look(agent, 1, second=30) for agent in "ab"]
+    shown = [
+        partition(of, "orders", 0, replicas=replicas) for of, replicas in zip(at_once, ([1, 4], [1, 2]), strict=True)
+    ]
+    none = spark.createDataFrame(
+        [], "cluster string, topic string, partition int, broker int, taken_ms long, copied long"
+    )
+    said = [created("p", 0, reason=reason) | {"offset": n} for n, reason in enumerate(("first", "last"))]
+    for turn in (1, -1):
+        ledger = frame(spark, LEDGER, *flows[::turn]).coalesce(1)
+        (row,) = crossing(ledger, frame(spark, PARTITION_TRAFFIC, traffic), named, subjects).collect()
+        assert (row["before_bytes_per_s"], row["before_usd_per_day"]) == (0.6, 0.6 * 86_400)
+        (row,) = moved(lives, none, partitions(spark, *shown[::turn]).coalesce(1)).collect()
+        assert row["measured_moves"] == 0
+        (row,) = published(open_frame(spark, PROPOSALS, *said[::turn]).coalesce(1)).collect()
+        assert row["said"]["reason"] == "last"
+
+
 def test_what_was_measured_beside_what_was_predicted(spark: SparkSession) -> None:
     lives = spark.createDataFrame(
         [(CLUSTER, "p", "done", at(1_000), at(1_020), [("orders", 0, [1, 4, 2], [1, 3, 2])], None)], LIVES
@@ -233,5 +335,5 @@ def test_what_was_measured_beside_what_was_predicted(spark: SparkSession) -> Non
         "predicted_usd_per_day": 1.5, "measured_usd_per_day": (0.0009 - 0.0004) / 100 * 86_400, "error_share": 0.1,
         "day": DAY,
     }  # fmt: skip
-    assertDataFrameEqual(outcomes(told, lives, rates, moves, at(2_000)), frame(spark, OUTCOMES, expected))
+    assertDataFrameEqual(outcomes(told, lives, rates, moves, now_ms=at(2_000)), frame(spark, OUTCOMES, expected))
     assert at(0) == HOUR_MS

@@ -80,6 +80,15 @@ def test_rebalances_and_their_causes(spark: SparkSession) -> None:
     assertDataFrameEqual(found, frame(spark, REBALANCES, *expected))
 
 
+def test_of_two_triggers_at_once_always_the_same_is_named(spark: SparkSession) -> None:
+    groups = frame(spark, silver.GROUPS, group(0, "asked", "1", 1), group(60, "asked", "2", 1))
+    triggers = [(CLUSTER, "asked", name, at(20)) for name in ("p-1", "p-2")]
+    for turn in (1, -1):
+        at_once = spark.createDataFrame(triggers[::turn], TRIGGERS).coalesce(1)
+        (row,) = rebalances(groups, frame(spark, silver.READS), at_once).collect()
+        assert row["trigger"] == "p-2"
+
+
 def test_only_what_was_asked_of_groups_is_a_trigger(spark: SparkSession) -> None:
     def entry(proposal: str, **told: Any) -> Row:
         data = {"group_id": "g/1", "proposal_id": proposal, "acted_ms": None, "effect": None} | told

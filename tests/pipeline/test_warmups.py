@@ -93,6 +93,25 @@ def test_a_warm_up_of_the_last_look_is_running(spark: SparkSession) -> None:
     assertDataFrameEqual(found, frame(spark, WARMUPS, expected))
 
 
+def test_two_agents_that_look_in_the_same_millisecond_see_one_warm_up(spark: SparkSession) -> None:
+    copies = [
+        copy(0, "app", "0_0", "warm-up", 1.0),
+        copy(10, "app", "0_0", "warm-up", 0.9, look="a-1"),
+        copy(10, "app", "0_0", "warm-up", 0.7, look="b-1"),
+        copy(20, "app", "0_0", "warm-up", 0.4),
+        copy(30, "app", "0_0", "active"),
+    ]
+    states = frame(spark, silver.GROUPS, group(0, "app", "Stable"))
+    for turn in (1, -1):
+        (found,) = warmups(frame(spark, silver.COPIES, *copies[::turn]), states).collect()
+        assert (found["began_ms"], found["last_ms"], found["outcome"]) == (at(0), at(20), "promoted")
+        assert (found["lag_first"], found["lag_last"], found["records"]) == (1.0, 0.4, 0.6)
+    # The last look of all is one of two: the greater name is the later one.
+    for turn in (1, -1):
+        (found,) = warmups(frame(spark, silver.COPIES, *copies[:3][::turn]), states).collect()
+        assert (found["lag_last"], found["outcome"]) == (0.7, "running")
+
+
 def test_what_restores_teach(spark: SparkSession) -> None:
     told = [
         warmup("app", "0_0", 0, 10, "promoted", records=1_000.0, seconds=10.0),
