@@ -7,7 +7,7 @@ itself while the others share the rest. What is planned can be published to each
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 from pyspark import StorageLevel
 from pyspark.sql import functions as F
-from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from agent.errors import BadInput
@@ -34,6 +33,7 @@ from pipeline.schemas.silver import LOOK_IDS, LOOKS
 from pipeline.schemas.table import BINARY, DOUBLE, INT, LONG, STRING, column, columns
 from pipeline.session import setting, task_slots
 from pipeline.tables import TableStore, WriterBatch
+from pipeline.topic_writer import KeyedRecord
 from pipeline.transforms.whole_looks import whole_looks
 
 if TYPE_CHECKING:
@@ -57,16 +57,6 @@ _PIECES = columns(
     column("weights_digest", LONG, "As slices have it.", required=True),
     column("weights_body", BINARY, "As slices have it."),
     column("rates", BINARY, "As slices have it."),
-)
-_HEADERS = t.ArrayType(
-    t.StructType([t.StructField("key", STRING, nullable=False), t.StructField("value", BINARY, nullable=False)])
-)
-_RECORDS = t.StructType(
-    [
-        t.StructField("key", STRING, nullable=False),
-        t.StructField("value", STRING, nullable=False),
-        t.StructField("headers", _HEADERS, nullable=False),
-    ]
 )
 
 
@@ -160,22 +150,17 @@ def _not_planned(piece: Any) -> str:
     return f"cluster {piece.cluster} is not planned: its look {piece.look} cannot be rebuilt: {why}"
 
 
-def records(tables: TableStore, *, run: str, cluster: str) -> DataFrame:
-    """The proposals of a run about one cluster as records: key, value and CloudEvents headers."""
+def records(tables: TableStore, *, run: str, cluster: str) -> Iterator[KeyedRecord]:
+    """The proposals of a run about one cluster as its proposals topic has them, in the table's order.
+
+    One partition of the table at a time is in memory.
+    """
     rows = tables.read(PLANS).where((F.col("run") == run) & (F.col("cluster") == cluster))
-    documents = rows.select(F.explode("proposals").alias("document"))
     source = source_of(cluster)
-    return documents.mapInPandas(lambda frames: _as_records(frames, source), _RECORDS)
-
-
-def publish(tables: TableStore, *, run: str, cluster: str, topic: str, options: Mapping[str, str]) -> int:
-    """Write them to the cluster's proposals topic; the number of records. ``options`` are of Spark's Kafka sink."""
-    rows = records(tables, run=run, cluster=cluster)
-    count: int = rows.count()
-    if count:
-        sink = rows.write.format("kafka").options(**dict(options)).option("topic", topic)
-        sink.option("includeHeaders", "true").save()
-    return count
+    for row in rows.select(F.explode("proposals").alias("document")).toLocalIterator():
+        proposal = proposal_from_json(row.document)
+        key = slot(proposal).encode("utf-8", "backslashreplace").decode()  # as the agent writes it
+        yield KeyedRecord(key, row.document.encode(), created_headers(proposal, source))
 
 
 def source_of(cluster: str) -> str:
@@ -328,15 +313,3 @@ def _planning(tables: TableStore, run: str, messages: Iterable[str]) -> FleetSum
     ).collect()[0]
     figures = {name: value or 0 for name, value in total.asDict().items()}
     return FleetSummary(run=run, messages=tuple(messages), **figures)
-
-
-def _as_records(frames: Iterator[Any], source: str) -> Iterator[Any]:
-    import pandas as pd  # noqa: PLC0415 an optional extra
-
-    for frame in frames:
-        rows = []
-        for document in frame["document"]:
-            proposal = proposal_from_json(document)
-            headers = [{"key": name, "value": value} for name, value in created_headers(proposal, source)]
-            rows.append((slot(proposal), document, headers))
-        yield pd.DataFrame(rows, columns=_RECORDS.names)

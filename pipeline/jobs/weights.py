@@ -20,8 +20,9 @@ from config.settings import Settings
 from pipeline.kafka import TopicClient
 from pipeline.schemas import gold, silver
 from pipeline.tables import TableStore
+from pipeline.topic_writer import KeyedRecord, write
 from pipeline.transforms.weights import group_weights, topic_weights
-from pipeline.weights_topic import WeightsChange, make_topic, standing, write
+from pipeline.weights_topic import make_topic, standing
 
 _DIGITS = 4
 """Significant digits of a rate: it was measured no better, and few different weights are solved faster."""
@@ -121,14 +122,14 @@ def publish_weights(
 
 def changes_between(
     present: Mapping[str, bytes], made: Mapping[str, bytes], cluster: str, *, everything: bool = False
-) -> tuple[WeightsChange, ...]:
+) -> tuple[KeyedRecord, ...]:
     """The records that lead from the topic's state to the computed records, by key; other clusters' are left alone."""
     changed = [
-        WeightsChange(key, value)
+        KeyedRecord(key, value)
         for key, value in sorted(made.items())
         if everything or not _same_weights(present.get(key), value)
     ]
-    gone = [WeightsChange(key, None) for key in sorted(present) if key.startswith(f"{cluster}/") and key not in made]
+    gone = [KeyedRecord(key, None) for key in sorted(present) if key.startswith(f"{cluster}/") and key not in made]
     return (*changed, *gone)
 
 

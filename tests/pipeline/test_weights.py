@@ -16,8 +16,8 @@ from pipeline.jobs.weights import changes_between, make_weights
 from pipeline.schemas import gold, silver
 from pipeline.schemas.table import TableSpec
 from pipeline.tables import TableStore, WriterBatch
+from pipeline.topic_writer import KeyedRecord
 from pipeline.transforms.weights import group_weights, last_looks, topic_weights
-from pipeline.weights_topic import WeightsChange
 
 HOUR = 3_600_000
 NOON = 1_760_000_400_000 // HOUR * HOUR
@@ -218,7 +218,7 @@ def test_only_what_changed_is_written_and_what_is_gone_is_deleted(
 
 def test_everything_is_written_on_demand() -> None:
     same = _record("C1/topic/a")
-    assert changes_between(same, same, "C1", everything=True) == (WeightsChange("C1/topic/a", same["C1/topic/a"]),)
+    assert changes_between(same, same, "C1", everything=True) == (KeyedRecord("C1/topic/a", same["C1/topic/a"]),)
 
 
 def test_a_second_run_over_the_same_tables_writes_nothing(filled: TableStore) -> None:
