@@ -12,6 +12,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from pyspark.sql import functions as F
+
 from agent.errors import BadInput
 from agent.telemetry.weights import to_records
 from agent.values.number_format import counted
@@ -55,26 +57,34 @@ def make_weights(tables: TableStore, cluster: str, *, window_ms: int, now_ms: in
     """The records of one cluster. Raises BadInput when the tables know nothing of it."""
     looks = tables.read(silver.LOOKS)
     # A clock that ran ahead for one look would put every hour since then out of the window.
-    looks = looks.where(looks["taken_ms"] <= now_ms + AHEAD_MS)
-    known = {row["cluster"] for row in looks.where("complete").select("cluster").distinct().collect()}
-    if cluster not in known:
+    whole = looks.where((looks["taken_ms"] <= now_ms + AHEAD_MS) & looks["complete"])
+    last_ms = {
+        row["cluster"]: row["ms"] for row in whole.groupBy("cluster").agg(F.max("taken_ms").alias("ms")).collect()
+    }
+    others = tuple(sorted(last_ms.keys() - {cluster}))
+    if cluster not in last_ms:
         raise BadInput(
             f"The tables have no complete look of cluster {cluster}",
-            why=f"the tables hold {', '.join(sorted(known)) or 'no cluster'}",
+            why=f"the tables hold {', '.join(others) or 'no cluster'}",
             todo="Check --tables and --bootstrap-servers, or run rackwise spark ingest first.",
         )
-    here = looks.where(looks["cluster"] == cluster)
-    topics = topic_weights(_of(tables, gold.PARTITION_TRAFFIC, cluster), here, window_ms)
-    reads, restores = _of(tables, gold.READ_TRAFFIC, cluster), _of(tables, gold.RESTORE_RATES, cluster)
-    groups = group_weights(reads, restores, here, window_ms)
+    traffic, reads, restores = (
+        tables.read(table).where(F.col("cluster") == cluster)
+        for table in (gold.PARTITION_TRAFFIC, gold.READ_TRAFFIC, gold.RESTORE_RATES)
+    )
+    topics = topic_weights(traffic, last_ms[cluster], window_ms)
+    groups = group_weights(reads, restores, last_ms[cluster], window_ms)
     records: dict[str, bytes] = {}
     partitions = 0
     counts = {"topic": 0, "group": 0}
-    for weights in (*_topics(topics.toLocalIterator(), now_ms), *_groups(groups.toLocalIterator(), now_ms)):
+    for weights in (
+        *_topics(cluster, topics.toLocalIterator(), now_ms),
+        *_groups(cluster, groups.toLocalIterator(), now_ms),
+    ):
         counts["topic" if isinstance(weights, TopicWeights) else "group"] += 1
         partitions += len(weights.partitions) if isinstance(weights, TopicWeights) else 0
         records.update(to_records(weights))
-    return WeightRecords(counts["topic"], counts["group"], partitions, records, tuple(sorted(known - {cluster})))
+    return WeightRecords(counts["topic"], counts["group"], partitions, records, others)
 
 
 def publish_weights(
@@ -144,12 +154,7 @@ def _same_weights(before: bytes | None, after: bytes) -> bool:
     return isinstance(old, dict) and {**old, "computed_ms": 0} == {**new, "computed_ms": 0}
 
 
-def _of(tables: TableStore, table: Any, cluster: str) -> Any:
-    rows = tables.read(table)
-    return rows.where(rows["cluster"] == cluster)
-
-
-def _topics(rows: Iterable[Any], now_ms: int) -> Iterator[Weights]:
+def _topics(cluster: str, rows: Iterable[Any], now_ms: int) -> Iterator[Weights]:
     for row in rows:
         partitions = tuple(
             PartitionWeight(
@@ -161,16 +166,16 @@ def _topics(rows: Iterable[Any], now_ms: int) -> Iterator[Weights]:
             )
             for one in row["partitions"]
         )
-        yield TopicWeights(row["cluster"], row["topic"], now_ms, row["from_ms"], row["to_ms"], partitions)
+        yield TopicWeights(cluster, row["topic"], now_ms, row["from_ms"], row["to_ms"], partitions)
 
 
-def _groups(rows: Iterable[Any], now_ms: int) -> Iterator[Weights]:
+def _groups(cluster: str, rows: Iterable[Any], now_ms: int) -> Iterator[Weights]:
     for row in rows:
         reads = tuple(
             ReadWeight(one["topic"], one["partition"], _rounded(one["bytes_per_s"]) or 0.0) for one in row["reads"]
         )
         restores = tuple(_restore(one) for one in row["restores"] or ())
-        yield GroupWeights(row["cluster"], row["group"], now_ms, row["from_ms"], row["to_ms"], reads, restores)
+        yield GroupWeights(cluster, row["group"], now_ms, row["from_ms"], row["to_ms"], reads, restores)
 
 
 def _restore(row: Any) -> RestoreWeight:
