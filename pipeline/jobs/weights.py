@@ -18,6 +18,7 @@ from agent.errors import BadInput
 from agent.telemetry.weights import to_records
 from agent.values.number_format import counted
 from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights
+from config.foreign_text import harmless
 from config.settings import Settings
 from pipeline.kafka import TopicClient
 from pipeline.schemas import gold, silver
@@ -42,15 +43,6 @@ class WeightRecords(NamedTuple):
     records: Mapping[str, bytes]
     others: tuple[str, ...]
     """Other clusters that the tables know, sorted."""
-
-
-class PublishedWeights(NamedTuple):
-    """What was published."""
-
-    written: int
-    deleted: int
-    unchanged: int
-    sentence: str
 
 
 def make_weights(tables: TableStore, cluster: str, *, window_ms: int, now_ms: int) -> WeightRecords:
@@ -96,8 +88,11 @@ def publish_weights(
     dry_run: bool = False,
     say: Callable[[str], None] = lambda _: None,
     show: Callable[[str], None] = lambda _: None,
-) -> PublishedWeights:
-    """Write what changed, or show it. Raises BadInput, ClusterUnreachable and what `refusal` returns."""
+) -> str:
+    """Write what changed, or show it; the sentence about it.
+
+    Raises BadInput, ClusterUnreachable and what `refusal` returns.
+    """
     name = settings.weights_topic
     brokers = TopicClient(settings.kafka)
     topic = brokers.topic(name, settings.cluster.id)
@@ -111,12 +106,12 @@ def publish_weights(
     present = {} if topic is None else standing(settings.kafka, topic.name, topic.partitions, group=reader)
     changes = changes_between(present, made.records, cluster, everything=everything)
     deleted = sum(change.value is None for change in changes)
-    unchanged = len(made.records) - (len(changes) - deleted)
+    changed = counted(len(changes) - deleted, "record")
     if dry_run:
         for change in changes:
-            show(f"{change.key} {'deleted' if change.value is None else change.value.decode()}")
-        written = counted(len(changes) - deleted, "record")
-        return PublishedWeights(0, 0, unchanged, f"to be written: {written}, {deleted} to be deleted")
+            # The key holds a name of any characters, a line feed among them; the value is JSON in ASCII.
+            show(f"{harmless(change.key)} {'deleted' if change.value is None else change.value.decode()}")
+        return f"to be written: {changed}, {deleted} to be deleted"
     if topic is None:
         topics = settings.topics
         make_topic(settings.kafka, name, replicas=topics.replication_factor, min_insync=topics.min_insync_replicas)
@@ -124,10 +119,8 @@ def publish_weights(
     write(
         settings.kafka, name, changes, lambda number: None if number % _SAY_EVERY else say(f"{number} records written")
     )
-    sentence = (
-        f"{counted(len(changes) - deleted, 'record')} written to {name}, {deleted} deleted, {unchanged} unchanged"
-    )
-    return PublishedWeights(len(changes) - deleted, deleted, unchanged, sentence)
+    unchanged = len(made.records) - (len(changes) - deleted)
+    return f"{changed} written to {name}, {deleted} deleted, {unchanged} unchanged"
 
 
 def changes_between(

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
+from typer.testing import CliRunner
 
 from agent.errors import BadInput
 from agent.telemetry.weights import to_records, weights_of
-from agent.values.weights import GroupWeights, TopicWeights
-from pipeline.jobs.weights import changes_between, make_weights
+from agent.values.weights import GroupWeights, ReadWeight, TopicWeights
+from config.load import LoadedSettings
+from pipeline import options
+from pipeline.cli import spark_app
+from pipeline.jobs import weights as weights_job
+from pipeline.jobs.weights import WeightRecords, changes_between, make_weights
+from pipeline.kafka import TopicIdentity
 from pipeline.schemas import gold, silver
 from pipeline.schemas.table import TableSpec, day_of
 from pipeline.tables import TableStore, WriterBatch
@@ -231,3 +240,37 @@ def test_a_second_run_over_the_same_tables_writes_nothing(filled: TableStore) ->
     assert first != later
     assert changes_between(first, later, "C1") == ()
     assert [key for one in map(weights_of, later, later.values()) for key, _ in to_records(one)] == list(later)
+
+
+ODD = "g\x1b[2J\u202e\nC1/group/forged {}"
+"""Group id that steers a terminal and forges a line."""
+
+
+def test_a_dry_run_prints_foreign_names_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = dict(to_records(GroupWeights("C1", ODD, LAST, NOON, LAST, (ReadWeight("orders", 0, 1.0),), ())))
+    made = WeightRecords(topics=0, groups=1, partitions=0, records=told, others=())
+
+    class Brokers:
+        def __init__(self, _kafka: object) -> None:
+            pass
+
+        def topic(self, name: str, _cluster: str | None) -> TopicIdentity:
+            return TopicIdentity(name, "C1", "id", (0,))
+
+    @contextmanager
+    def job(_name: str, loaded: LoadedSettings, _conf: object) -> Iterator[Any]:
+        yield SimpleNamespace(settings=loaded.settings, tables=None)
+
+    monkeypatch.setattr(options, "job", job)
+    monkeypatch.setattr(weights_job, "TopicClient", Brokers)
+    monkeypatch.setattr(weights_job, "make_weights", lambda *_, **__: made)
+    # As they are read: bytes that are no text.
+    present = {b"C1/group/\xff\x9b2J".decode("utf-8", "surrogateescape"): b"{}"}
+    monkeypatch.setattr(weights_job, "standing", lambda *_, **__: present)
+    done = CliRunner().invoke(spark_app, ["weights", "--dry-run"])
+    assert done.exception is None
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith(r"C1/group/g\x1b[2J\u202e\nC1/group/forged {} {")
+    assert lines[1:] == [r"C1/group/\udcff\udc9b2J deleted"]
+    assert json.loads(lines[0].partition("{} ")[2]) == json.loads(*told.values())
+    assert done.stderr.endswith("to be written: 1 record, 1 to be deleted\n")
