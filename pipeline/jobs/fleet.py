@@ -189,7 +189,7 @@ class _RootLooks(NamedTuple):
 
 def recent_events(tables: TableStore, days: int) -> DataFrame:
     """Events that make up looks, of the newest days that have telemetry."""
-    newest = tables.days(TELEMETRY)[-days:]
+    newest = tables.days(TELEMETRY, time.time_ns() // 1_000_000)[-days:]
     rows = tables.read(TELEMETRY).where(F.col("day").isin(*newest) & F.col("kind").isin(list(map(str, KINDS))))
     for name in EventRow._fields:
         rows = rows.where(F.col(name).isNotNull())

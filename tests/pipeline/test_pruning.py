@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -17,6 +18,7 @@ from pipeline.jobs.touched_looks import LookKey, kept_looks, looks_of_days, take
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.gold import PARTITION_TRAFFIC, READ_TRAFFIC
 from pipeline.schemas.silver import LOOKS
+from pipeline.schemas.table import day_of
 from pipeline.tables import TableStore, WriterBatch
 from tests.pipeline import test_weights
 from tests.pipeline.histories import bronze_rows, events_of, recorded, shop
@@ -99,6 +101,18 @@ def test_fleet_backtest_and_refresh_read_their_days_alone_and_deleted_days_are_l
     assert kept_looks(delta_tables) is None, "bronze reaches as far back"
     delta_tables.vacuum(TELEMETRY, 2 * BEGIN_MS, DAYS[2])
     assert kept_looks(delta_tables) == tuple(keys[3:]), "a look of the first day may lack its beginning"
+
+
+@pytest.mark.usefixtures("statistics")
+def test_a_record_of_a_clock_that_runs_ahead_hides_no_looks_from_fleet(delta_tables: TableStore) -> None:
+    one = bronze_rows(events_of(recorded(lambda _: shop(), 1)))
+    ahead_ms = round(time.time() * 1_000) + 3 * DAY_MS
+    for number, at_ms in enumerate((BEGIN_MS, BEGIN_MS + DAY_MS, ahead_ms)):
+        rows = [(*row[:3], at_ms / 1_000, *row[4:17], day_of(at_ms)) for row in one]
+        ingest(delta_tables, rows, number)
+    assert delta_tables.days(TELEMETRY) == (*DAYS[:2], day_of(ahead_ms))
+    assert days_read(fleet.recent_events(delta_tables, 1)) == [DAYS[1]]
+    assert days_read(fleet.recent_events(delta_tables, 9)) == [*DAYS[:2]]
 
 
 @pytest.mark.usefixtures("statistics")
