@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
@@ -24,13 +24,14 @@ from agent.telemetry.proposal_records import created_headers, slot
 from agent.values.number_format import counted
 from pipeline.backtest.look import KINDS, EventRow
 from pipeline.bin_packing import placed
-from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, plan_record
+from pipeline.fleet.batches import ANSWER, PIECE, UNUSABLE, cut_newest, plan_groups, plan_record
 from pipeline.local_relation import local_relation
 from pipeline.python_workers import map_in_arrow
+from pipeline.schemas.backtest import SLICES
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.fleet import PLANS
 from pipeline.schemas.silver import LOOK_IDS, LOOKS
-from pipeline.schemas.table import BINARY, DOUBLE, INT, LONG, STRING, column, columns
+from pipeline.schemas.table import DOUBLE, column, columns
 from pipeline.session import setting, task_slots
 from pipeline.tables import TableStore, WriterBatch
 from pipeline.topic_writer import KeyedRecord
@@ -42,22 +43,8 @@ if TYPE_CHECKING:
 _TASKS_PER_CORE = 8
 NEWEST_DAYS = 2
 """Days of telemetry that are read: a cluster without a look in them is not planned."""
-_PIECES = columns(
-    column("cluster", STRING, "Cluster id.", required=True),
-    column("look", STRING, "Id of the look.", required=True),
-    column("taken_ms", LONG, "When it was taken.", required=True),
-    column("kind", INT, "As slices have it, 2 for a plan, or 3 for a look that cannot be used.", required=True),
-    column("subject", STRING, "Group or topic.", required=True),
-    column("weight", DOUBLE, "What planning it will take, roughly.", required=True),
-    column("group_digest", LONG, "As slices have it.", required=True),
-    column("topics_digest", LONG, "As slices have it.", required=True),
-    column("group_body", BINARY, "As slices have it; of a plan its row, of a look that cannot be used why."),
-    column("topics_body", BINARY, "As slices have it."),
-    column("moving", BINARY, "As slices have it."),
-    column("weights_digest", LONG, "As slices have it.", required=True),
-    column("weights_body", BINARY, "As slices have it."),
-    column("rates", BINARY, "As slices have it."),
-)
+_WEIGHT = column("weight", DOUBLE, "What planning it will take, roughly.", required=True)
+_PIECES = columns(*(_WEIGHT if name == _WEIGHT.name else SLICES.schema[name] for name in PIECE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,13 +107,14 @@ def plan_looks(
     cores = task_slots(spark)
     by_cluster = placed(events, ["cluster"], {(one.cluster,): 1.0 for _, looks in newest for one in looks}, cores)
     with setting(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "500"}):  # events are up to a megabyte each
-        cutting = CutNewest(to_arrow_schema(_PIECES))
+        cutting = partial(cut_newest, schema=to_arrow_schema(_PIECES))
         pieces = map_in_arrow(by_cluster.sortWithinPartitions("cluster", "look", "n"), cutting, _PIECES)
         pieces = pieces.persist(StorageLevel.MEMORY_AND_DISK)
         other_pieces = pieces.where(F.col("kind") != 1).collect()
     try:
         worlds = {row.cluster: bytes(row.group_body) for row in other_pieces if row.kind == 0}
-        done = [plan_record(run, row.cluster, row.asDict()) for row in other_pieces if row.kind == ANSWER]
+        answers = (plan_record(run, row.cluster, row.asDict()) for row in other_pieces if row.kind == ANSWER)
+        done = [[row[name] for name in PLANS.schema.names] for row in answers]
         messages += tuple(sorted(_not_planned(row) for row in other_pieces if row.kind == UNUSABLE))
         groups = pieces.where(F.col("kind") == 1)
         weights: dict[tuple[Any, ...], float] = {
@@ -135,10 +123,10 @@ def plan_looks(
         shared = placed(groups, ["cluster", "subject"], weights, _TASKS_PER_CORE * cores)
         # The heaviest of a task first; those of one cluster together, as they share its racks.
         ordered = shared.sortWithinPartitions("cluster", F.desc("weight"), "subject")
-        schema = to_arrow_schema(PLANS.schema)
-        plans = map_in_arrow(ordered, PlanGroups(run, worlds, schema), PLANS.schema)
+        planning = partial(plan_groups, run=run, worlds=worlds, schema=to_arrow_schema(PLANS.schema))
+        plans = map_in_arrow(ordered, planning, PLANS.schema)
         if done:
-            plans = plans.unionByName(spark.createDataFrame(done, PLANS.schema))
+            plans = plans.unionByName(local_relation(spark, done, PLANS.schema))
         tables.append(PLANS, plans, WriterBatch(f"fleet {run}", 0))
     finally:
         pieces.unpersist()
