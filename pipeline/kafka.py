@@ -139,7 +139,7 @@ def _text_of(properties: Mapping[str, str], setting: str) -> str:
 
 
 def source_options(kafka: KafkaClientConfig) -> dict[str, str]:
-    """Options of a Kafka source or sink of Spark."""
+    """Options of a Kafka source of Spark."""
     named = java_properties(kafka)
     # A broker that does not answer is reported after seconds, not minutes: the runner tries again by itself.
     named.setdefault("request.timeout.ms", "15000")

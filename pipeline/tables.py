@@ -39,6 +39,8 @@ _VACUUMED = "_vacuumed.json"
 """Written after each vacuum."""
 _KEPT_FROM = "_kept-from-"
 """Prefix of a file of a layer's folder; the first day whose rows were never deleted follows."""
+_AHEAD_MS = 3_600_000
+"""By so much clocks of producers may run ahead."""
 _A_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DAY = re.compile(r"/day=(\d{4}-\d{2}-\d{2})/")
 _PLAIN = re.compile(r"[A-Za-z0-9._:-]*")
@@ -97,12 +99,16 @@ class TableStore:
             *(F.col(f"`{name}`") for name in more),
         )
 
-    def days(self, table: TableSpec) -> tuple[str, ...]:
-        """The days that a table partitioned by ``day`` has files of, sorted; from the list of files alone."""
+    def days(self, table: TableSpec, by_ms: int | None = None) -> tuple[str, ...]:
+        """The days that a table partitioned by ``day`` has files of, sorted; from the list of files alone.
+
+        ``by_ms`` leaves out days of records that were not written by then: the clock of their producer ran ahead.
+        """
         if not self.exists(table):
             return ()
         files = self._layout.read(self.path(table), table).inputFiles()
-        return tuple(sorted({found[1] for file in files if (found := _DAY.search(file))}))
+        days = {found[1] for file in files if (found := _DAY.search(file))}
+        return tuple(sorted(day for day in days if by_ms is None or day <= day_of(by_ms + _AHEAD_MS)))
 
     def append(self, table: TableSpec, rows: DataFrame, batch: WriterBatch) -> None:
         """Add the rows, unless this batch was added before. Columns that are not written out are added to the table."""

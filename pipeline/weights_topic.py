@@ -1,4 +1,4 @@
-"""The weights topic from the pipeline's side: created where it is missing, read back, written.
+"""The weights topic from the pipeline's side: created where it is missing, and read back.
 
 Compacted, one record per topic and group of a cluster. Its replicas are where the brokers' own rack-aware placement
 puts them. No group is joined and nothing is committed.
@@ -7,30 +7,18 @@ puts them. No group is joined and nothing is committed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Iterable
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from agent.errors import ClusterUnreachable, NotAllowed
 from agent.record.librdkafka import NOT_ALLOWED, client_settings, error_text, reader_config, refusal
-from agent.values.kafka import (
-    ACKS,
-    CLEANUP_POLICY,
-    COMPACT,
-    COMPRESSION_TYPE,
-    DELIVERY_TIMEOUT_MS,
-    LINGER_MS,
-    MAX_IN_FLIGHT,
-    MIN_INSYNC_REPLICAS,
-)
-from agent.values.number_format import counted
+from agent.values.kafka import CLEANUP_POLICY, COMPACT, MIN_INSYNC_REPLICAS
 from config.kafka_client import KafkaClientConfig
 
 READ_S = 120.0
-WRITE_S = 120.0
 _CALL_S = 15.0
 _POLL_S = 1.0
 _CONFIGS = {
@@ -39,14 +27,6 @@ _CONFIGS = {
     "segment.ms": "3600000",
     "min.cleanable.dirty.ratio": "0.2",
 }
-
-
-class WeightsChange(NamedTuple):
-    """A record to write."""
-
-    key: str
-    value: bytes | None
-    """None deletes the key."""
 
 
 def make_topic(kafka: KafkaClientConfig, name: str, *, replicas: int, min_insync: int) -> None:
@@ -92,47 +72,6 @@ def standing(kafka: KafkaClientConfig, name: str, partitions: Iterable[int], *, 
     return values
 
 
-def write(kafka: KafkaClientConfig, name: str, changes: Iterable[WeightsChange], on_sent: Callable[[int], None]) -> int:
-    """Write the records; their number. Raises ClusterUnreachable when some are not confirmed."""
-    settings = {
-        ACKS: "all",
-        "enable.idempotence": False,
-        MAX_IN_FLIGHT: 1,
-        COMPRESSION_TYPE: "lz4",
-        LINGER_MS: 20,
-        DELIVERY_TIMEOUT_MS: int(WRITE_S * 1_000),
-        "partitioner": "murmur2_random",  # the same as Java's, so that a key stays in its partition
-    }
-    producer = Producer(client_settings(kafka.confluent(), settings))
-    failures: list[str] = []
-
-    def done(error: KafkaError | None, _message: Message) -> None:
-        if error is not None:
-            failures.append(error_text(error))
-
-    number = 0
-    for change in changes:
-        key = _key(change.key)
-        while True:
-            try:
-                producer.produce(name, key=key, value=change.value, on_delivery=done)
-                break
-            except BufferError:
-                producer.poll(_POLL_S)
-        number += 1
-        producer.poll(0)
-        on_sent(number)
-    left = producer.flush(WRITE_S)
-    if left or failures:
-        why = failures[0] if failures else "the brokers did not confirm them in time"
-        raise ClusterUnreachable(
-            f"{len(failures) + left} of {counted(number, 'record')} could not be written to {name}",
-            why=why,
-            todo="Run the command again: it writes the missing records.",
-        )
-    return number
-
-
 def _take(message: Message, values: dict[str, bytes], unread: set[int]) -> None:
     error = message.error()
     if error is not None:
@@ -144,14 +83,6 @@ def _take(message: Message, values: dict[str, bytes], unread: set[int]) -> None:
     values.pop(key, None)
     if value is not None:
         values[key] = _bytes(value)
-
-
-def _key(key: str) -> bytes:
-    """The bytes that were read, where they are no text, too."""
-    try:
-        return key.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # half a surrogate pair out of JSON, as a name of a group may have
-        return key.encode("utf-8", "replace")
 
 
 def _bytes(data: str | bytes | None) -> bytes:

@@ -63,15 +63,16 @@ def fleet(
 
 
 def _publish(tables: TableStore, run: str, settings: Settings, cluster: str | None) -> None:
-    """Publish the proposals of that cluster, else of the connected one. Raises WrongCluster."""
-    from pipeline.jobs.fleet import publish
-    from pipeline.kafka import TopicClient, missing_topic, source_options
+    """Publish the proposals of that cluster, else of the connected one. Raises WrongCluster and what `write` raises."""
+    from pipeline.jobs.fleet import records
+    from pipeline.kafka import TopicClient, missing_topic
+    from pipeline.topic_writer import write
 
     name = settings.proposals_topic
     topic = TopicClient(settings.kafka).topic(name, cluster)
     if topic is None:
         raise missing_topic(name)
-    count = publish(tables, run=run, cluster=topic.cluster, topic=name, options=source_options(settings.kafka))
+    count = write(settings.kafka, name, records(tables, run=run, cluster=topic.cluster))
     say(f"{counted(count, 'proposal')} published to {name} of cluster {topic.cluster}")
 
 

@@ -86,7 +86,7 @@ def _live(job: SparkCommand, *, weights: bool) -> LiveRefresh:
     from pipeline.stream.live import LiveRefresh
 
     def publish() -> str:
-        return publish_weights(job.tables, job.settings, now_ms=time.time_ns() // 1_000_000).sentence
+        return publish_weights(job.tables, job.settings, now_ms=time.time_ns() // 1_000_000)
 
     write_owners(job.tables, owner_rules(job.settings.spark.owners))
     return LiveRefresh(

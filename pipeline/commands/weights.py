@@ -43,6 +43,6 @@ def weights(
             everything=everything,
             dry_run=dry_run,
             say=options.say,
-            show=print,
+            show=options.answer,
         )
-    options.say(done.sentence)
+    options.say(done)

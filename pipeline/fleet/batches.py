@@ -42,75 +42,57 @@ PIECE = (
     "cluster", "look", "taken_ms", "kind", "subject", "weight",
     "group_digest", "topics_digest", "group_body", "topics_body", "moving", "weights_digest", "weights_body", "rates",
 )  # fmt: skip
-"""Columns between the two halves of a job over looks. Kinds are those of slices, and `ANSWER`."""
+"""Columns between the two halves of a job over looks. Kinds are those of slices, `ANSWER` and `UNUSABLE`."""
 ANSWER = 2
 """A plan that was made with the whole cluster in view; its document is in ``group_body``."""
 UNUSABLE = 3
 """A look that cannot be rebuilt; the reason is in ``group_body``."""
 
 
-class CutNewest:
+def cut_newest(batches: Batches, schema: Any) -> Iterator[pa.RecordBatch]:
     """Events of the newest looks in, pieces out: the world, each group, and what is planned for replicas."""
-
-    def __init__(self, schema: Any) -> None:
-        self._schema = schema
-
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """The pieces of every look that can be used."""
-        rows = (
-            EventRow(*cells)
-            for batch in batches
-            for cells in zip(*(batch.column(name).to_pylist() for name in EventRow._fields), strict=True)
-        )
-        yield from _batched(self._pieces(rows), self._schema)
-
-    def _pieces(self, rows: Iterable[EventRow]) -> Iterator[Row]:
-        for cluster, of_cluster in groupby(rows, key=itemgetter(0)):
-            for found in looks_of(of_cluster):
-                if isinstance(found, UnusableLook):
-                    yield _piece(cluster, found.name, found.taken_ms, UNUSABLE, "", found.why)
-                    continue
-                with no_collection():
-                    look = whole_look(found, Memo(), Memo())
-                    for answer in replicas_of(look):
-                        yield _answer_piece(cluster, look.name, look.snapshot.taken_ms, answer)
-                    for one in LookSlicer(1).rows(look):
-                        group = look.snapshot.groups.get(one.subject) if one.kind == GROUP else None
-                        weight = 0.0 if group is None else weight_of(group)
-                        cells = (*one[5:],)
-                        yield dict(
-                            zip(PIECE, (cluster, one.look, one.taken_ms, one.kind, one.subject, weight, *cells),
-                                strict=True)
-                        )  # fmt: skip
+    rows = (
+        EventRow(*cells)
+        for batch in batches
+        for cells in zip(*(batch.column(name).to_pylist() for name in EventRow._fields), strict=True)
+    )
+    yield from _batched(_pieces(rows), schema)
 
 
-class PlanGroups:
-    """Pieces in, rows of fleet.plans out. ``worlds`` are the rows about the world, by cluster."""
+def plan_groups(batches: Batches, run: str, worlds: Mapping[str, bytes], schema: Any) -> Iterator[pa.RecordBatch]:
+    """Pieces of groups in, rows of fleet.plans out. ``worlds`` are the rows about the world, by cluster."""
+    rows = (row for batch in batches for row in zip(*(batch.column(name).to_pylist() for name in PIECE), strict=True))
+    yield from _batched(_plans(rows, run, worlds), schema)
 
-    def __init__(self, run: str, worlds: Mapping[str, bytes], schema: Any) -> None:
-        self._run, self._worlds, self._schema = run, worlds, schema
 
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """A row for each group; plans that were made before are passed on."""
-        rows = (
-            row for batch in batches for row in zip(*(batch.column(name).to_pylist() for name in PIECE), strict=True)
-        )
-        yield from _batched(self._rows(rows), self._schema)
+def _pieces(rows: Iterable[EventRow]) -> Iterator[Row]:
+    for cluster, of_cluster in groupby(rows, key=itemgetter(0)):
+        for found in looks_of(of_cluster):
+            if isinstance(found, UnusableLook):
+                yield _piece(cluster, found.name, found.taken_ms, UNUSABLE, "", found.why)
+                continue
+            with no_collection():
+                look = whole_look(found, Memo(), Memo())
+                for answer in replicas_of(look):
+                    yield _answer_piece(cluster, look.name, look.snapshot.taken_ms, answer)
+                for one in LookSlicer(1).rows(look):
+                    group = look.snapshot.groups.get(one.subject) if one.kind == GROUP else None
+                    weight = 0.0 if group is None else weight_of(group)
+                    cells = (cluster, one.look, one.taken_ms, one.kind, one.subject, weight, *one[5:])
+                    yield dict(zip(PIECE, cells, strict=True))
 
-    def _rows(self, rows: Iterable[Sequence[Any]]) -> Iterator[Row]:
-        for (cluster, look, taken_ms), of_look in groupby(rows, key=itemgetter(0, 1, 2)):
-            for piece in chunks(of_look, GROUPS_EACH):
-                yield from self._planned(cluster, look, taken_ms, piece)
 
-    def _planned(self, cluster: str, look: str, taken_ms: int, rows: Sequence[Sequence[Any]]) -> Iterator[Row]:
-        world = (0, taken_ms, look, WORLD, "", 0, 0, self._worlds[cluster], None, None, 0, None, None)
-        slices = [(0, taken_ms, look, GROUP, row[4], *row[6:]) for row in rows]
-        began = time.process_time()
-        with no_collection():
-            answers = list(groups_of(cluster, [world, *slices]))
-        each = (time.process_time() - began) / max(1, len(answers))
-        for answer in answers:
-            yield _plan_row(self._run, cluster, answer, look, taken_ms, each)
+def _plans(rows: Iterable[Sequence[Any]], run: str, worlds: Mapping[str, bytes]) -> Iterator[Row]:
+    for (cluster, look, taken_ms), of_look in groupby(rows, key=itemgetter(0, 1, 2)):
+        world = (0, taken_ms, look, WORLD, "", 0, 0, worlds[cluster], None, None, 0, None, None)
+        for pieces in chunks(of_look, GROUPS_EACH):
+            slices = [(0, taken_ms, look, GROUP, row[4], *row[6:]) for row in pieces]
+            began = time.process_time()
+            with no_collection():
+                answers = list(groups_of(cluster, [world, *slices]))
+            each = (time.process_time() - began) / max(1, len(answers))
+            for answer in answers:
+                yield _plan_row(run, cluster, answer, look, taken_ms, each)
 
 
 def plan_record(run: str, cluster: str, piece: Mapping[str, Any]) -> Row:

@@ -7,15 +7,14 @@ itself while the others share the rest. What is planned can be published to each
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 from pyspark import StorageLevel
 from pyspark.sql import functions as F
-from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from agent.errors import BadInput
@@ -25,15 +24,17 @@ from agent.telemetry.proposal_records import created_headers, slot
 from agent.values.number_format import counted
 from pipeline.backtest.look import KINDS, EventRow
 from pipeline.bin_packing import placed
-from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, plan_record
+from pipeline.fleet.batches import ANSWER, PIECE, UNUSABLE, cut_newest, plan_groups, plan_record
 from pipeline.local_relation import local_relation
 from pipeline.python_workers import map_in_arrow
+from pipeline.schemas.backtest import SLICES
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.fleet import PLANS
 from pipeline.schemas.silver import LOOK_IDS, LOOKS
-from pipeline.schemas.table import BINARY, DOUBLE, INT, LONG, STRING, column, columns
+from pipeline.schemas.table import DOUBLE, column, columns
 from pipeline.session import setting, task_slots
 from pipeline.tables import TableStore, WriterBatch
+from pipeline.topic_writer import KeyedRecord
 from pipeline.transforms.whole_looks import whole_looks
 
 if TYPE_CHECKING:
@@ -42,32 +43,8 @@ if TYPE_CHECKING:
 _TASKS_PER_CORE = 8
 NEWEST_DAYS = 2
 """Days of telemetry that are read: a cluster without a look in them is not planned."""
-_PIECES = columns(
-    column("cluster", STRING, "Cluster id.", required=True),
-    column("look", STRING, "Id of the look.", required=True),
-    column("taken_ms", LONG, "When it was taken.", required=True),
-    column("kind", INT, "As slices have it, 2 for a plan, or 3 for a look that cannot be used.", required=True),
-    column("subject", STRING, "Group or topic.", required=True),
-    column("weight", DOUBLE, "What planning it will take, roughly.", required=True),
-    column("group_digest", LONG, "As slices have it.", required=True),
-    column("topics_digest", LONG, "As slices have it.", required=True),
-    column("group_body", BINARY, "As slices have it; of a plan its row, of a look that cannot be used why."),
-    column("topics_body", BINARY, "As slices have it."),
-    column("moving", BINARY, "As slices have it."),
-    column("weights_digest", LONG, "As slices have it.", required=True),
-    column("weights_body", BINARY, "As slices have it."),
-    column("rates", BINARY, "As slices have it."),
-)
-_HEADERS = t.ArrayType(
-    t.StructType([t.StructField("key", STRING, nullable=False), t.StructField("value", BINARY, nullable=False)])
-)
-_RECORDS = t.StructType(
-    [
-        t.StructField("key", STRING, nullable=False),
-        t.StructField("value", STRING, nullable=False),
-        t.StructField("headers", _HEADERS, nullable=False),
-    ]
-)
+_WEIGHT = column("weight", DOUBLE, "What planning it will take, roughly.", required=True)
+_PIECES = columns(*(_WEIGHT if name == _WEIGHT.name else SLICES.schema[name] for name in PIECE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,13 +107,14 @@ def plan_looks(
     cores = task_slots(spark)
     by_cluster = placed(events, ["cluster"], {(one.cluster,): 1.0 for _, looks in newest for one in looks}, cores)
     with setting(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "500"}):  # events are up to a megabyte each
-        cutting = CutNewest(to_arrow_schema(_PIECES))
+        cutting = partial(cut_newest, schema=to_arrow_schema(_PIECES))
         pieces = map_in_arrow(by_cluster.sortWithinPartitions("cluster", "look", "n"), cutting, _PIECES)
         pieces = pieces.persist(StorageLevel.MEMORY_AND_DISK)
         other_pieces = pieces.where(F.col("kind") != 1).collect()
     try:
         worlds = {row.cluster: bytes(row.group_body) for row in other_pieces if row.kind == 0}
-        done = [plan_record(run, row.cluster, row.asDict()) for row in other_pieces if row.kind == ANSWER]
+        answers = (plan_record(run, row.cluster, row.asDict()) for row in other_pieces if row.kind == ANSWER)
+        done = [[row[name] for name in PLANS.schema.names] for row in answers]
         messages += tuple(sorted(_not_planned(row) for row in other_pieces if row.kind == UNUSABLE))
         groups = pieces.where(F.col("kind") == 1)
         weights: dict[tuple[Any, ...], float] = {
@@ -145,10 +123,10 @@ def plan_looks(
         shared = placed(groups, ["cluster", "subject"], weights, _TASKS_PER_CORE * cores)
         # The heaviest of a task first; those of one cluster together, as they share its racks.
         ordered = shared.sortWithinPartitions("cluster", F.desc("weight"), "subject")
-        schema = to_arrow_schema(PLANS.schema)
-        plans = map_in_arrow(ordered, PlanGroups(run, worlds, schema), PLANS.schema)
+        planning = partial(plan_groups, run=run, worlds=worlds, schema=to_arrow_schema(PLANS.schema))
+        plans = map_in_arrow(ordered, planning, PLANS.schema)
         if done:
-            plans = plans.unionByName(spark.createDataFrame(done, PLANS.schema))
+            plans = plans.unionByName(local_relation(spark, done, PLANS.schema))
         tables.append(PLANS, plans, WriterBatch(f"fleet {run}", 0))
     finally:
         pieces.unpersist()
@@ -160,22 +138,17 @@ def _not_planned(piece: Any) -> str:
     return f"cluster {piece.cluster} is not planned: its look {piece.look} cannot be rebuilt: {why}"
 
 
-def records(tables: TableStore, *, run: str, cluster: str) -> DataFrame:
-    """The proposals of a run about one cluster as records: key, value and CloudEvents headers."""
+def records(tables: TableStore, *, run: str, cluster: str) -> Iterator[KeyedRecord]:
+    """The proposals of a run about one cluster as its proposals topic has them, in the table's order.
+
+    One partition of the table at a time is in memory.
+    """
     rows = tables.read(PLANS).where((F.col("run") == run) & (F.col("cluster") == cluster))
-    documents = rows.select(F.explode("proposals").alias("document"))
     source = source_of(cluster)
-    return documents.mapInPandas(lambda frames: _as_records(frames, source), _RECORDS)
-
-
-def publish(tables: TableStore, *, run: str, cluster: str, topic: str, options: Mapping[str, str]) -> int:
-    """Write them to the cluster's proposals topic; the number of records. ``options`` are of Spark's Kafka sink."""
-    rows = records(tables, run=run, cluster=cluster)
-    count: int = rows.count()
-    if count:
-        sink = rows.write.format("kafka").options(**dict(options)).option("topic", topic)
-        sink.option("includeHeaders", "true").save()
-    return count
+    for row in rows.select(F.explode("proposals").alias("document")).toLocalIterator():
+        proposal = proposal_from_json(row.document)
+        key = slot(proposal).encode("utf-8", "backslashreplace").decode()  # as the agent writes it
+        yield KeyedRecord(key, row.document.encode(), created_headers(proposal, source))
 
 
 def source_of(cluster: str) -> str:
@@ -204,7 +177,7 @@ class _RootLooks(NamedTuple):
 
 def recent_events(tables: TableStore, days: int) -> DataFrame:
     """Events that make up looks, of the newest days that have telemetry."""
-    newest = tables.days(TELEMETRY)[-days:]
+    newest = tables.days(TELEMETRY, time.time_ns() // 1_000_000)[-days:]
     rows = tables.read(TELEMETRY).where(F.col("day").isin(*newest) & F.col("kind").isin(list(map(str, KINDS))))
     for name in EventRow._fields:
         rows = rows.where(F.col(name).isNotNull())
@@ -328,15 +301,3 @@ def _planning(tables: TableStore, run: str, messages: Iterable[str]) -> FleetSum
     ).collect()[0]
     figures = {name: value or 0 for name, value in total.asDict().items()}
     return FleetSummary(run=run, messages=tuple(messages), **figures)
-
-
-def _as_records(frames: Iterator[Any], source: str) -> Iterator[Any]:
-    import pandas as pd  # noqa: PLC0415 an optional extra
-
-    for frame in frames:
-        rows = []
-        for document in frame["document"]:
-            proposal = proposal_from_json(document)
-            headers = [{"key": name, "value": value} for name, value in created_headers(proposal, source)]
-            rows.append((slot(proposal), document, headers))
-        yield pd.DataFrame(rows, columns=_RECORDS.names)

@@ -12,16 +12,20 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from pyspark.sql import functions as F
+
 from agent.errors import BadInput
 from agent.telemetry.weights import to_records
 from agent.values.number_format import counted
 from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights
+from config.foreign_text import harmless
 from config.settings import Settings
 from pipeline.kafka import TopicClient
 from pipeline.schemas import gold, silver
 from pipeline.tables import TableStore
+from pipeline.topic_writer import KeyedRecord, write
 from pipeline.transforms.weights import group_weights, topic_weights
-from pipeline.weights_topic import WeightsChange, make_topic, standing, write
+from pipeline.weights_topic import make_topic, standing
 
 _DIGITS = 4
 """Significant digits of a rate: it was measured no better, and few different weights are solved faster."""
@@ -41,39 +45,38 @@ class WeightRecords(NamedTuple):
     """Other clusters that the tables know, sorted."""
 
 
-class PublishedWeights(NamedTuple):
-    """What was published."""
-
-    written: int
-    deleted: int
-    unchanged: int
-    sentence: str
-
-
 def make_weights(tables: TableStore, cluster: str, *, window_ms: int, now_ms: int) -> WeightRecords:
     """The records of one cluster. Raises BadInput when the tables know nothing of it."""
     looks = tables.read(silver.LOOKS)
     # A clock that ran ahead for one look would put every hour since then out of the window.
-    looks = looks.where(looks["taken_ms"] <= now_ms + AHEAD_MS)
-    known = {row["cluster"] for row in looks.where("complete").select("cluster").distinct().collect()}
-    if cluster not in known:
+    whole = looks.where((looks["taken_ms"] <= now_ms + AHEAD_MS) & looks["complete"])
+    last_ms = {
+        row["cluster"]: row["ms"] for row in whole.groupBy("cluster").agg(F.max("taken_ms").alias("ms")).collect()
+    }
+    others = tuple(sorted(last_ms.keys() - {cluster}))
+    if cluster not in last_ms:
         raise BadInput(
             f"The tables have no complete look of cluster {cluster}",
-            why=f"the tables hold {', '.join(sorted(known)) or 'no cluster'}",
+            why=f"the tables hold {', '.join(others) or 'no cluster'}",
             todo="Check --tables and --bootstrap-servers, or run rackwise spark ingest first.",
         )
-    here = looks.where(looks["cluster"] == cluster)
-    topics = topic_weights(_of(tables, gold.PARTITION_TRAFFIC, cluster), here, window_ms)
-    reads, restores = _of(tables, gold.READ_TRAFFIC, cluster), _of(tables, gold.RESTORE_RATES, cluster)
-    groups = group_weights(reads, restores, here, window_ms)
+    traffic, reads, restores = (
+        tables.read(table).where(F.col("cluster") == cluster)
+        for table in (gold.PARTITION_TRAFFIC, gold.READ_TRAFFIC, gold.RESTORE_RATES)
+    )
+    topics = topic_weights(traffic, last_ms[cluster], window_ms)
+    groups = group_weights(reads, restores, last_ms[cluster], window_ms)
     records: dict[str, bytes] = {}
     partitions = 0
     counts = {"topic": 0, "group": 0}
-    for weights in (*_topics(topics.toLocalIterator(), now_ms), *_groups(groups.toLocalIterator(), now_ms)):
+    for weights in (
+        *_topics(cluster, topics.toLocalIterator(), now_ms),
+        *_groups(cluster, groups.toLocalIterator(), now_ms),
+    ):
         counts["topic" if isinstance(weights, TopicWeights) else "group"] += 1
         partitions += len(weights.partitions) if isinstance(weights, TopicWeights) else 0
         records.update(to_records(weights))
-    return WeightRecords(counts["topic"], counts["group"], partitions, records, tuple(sorted(known - {cluster})))
+    return WeightRecords(counts["topic"], counts["group"], partitions, records, others)
 
 
 def publish_weights(
@@ -85,8 +88,11 @@ def publish_weights(
     dry_run: bool = False,
     say: Callable[[str], None] = lambda _: None,
     show: Callable[[str], None] = lambda _: None,
-) -> PublishedWeights:
-    """Write what changed, or show it. Raises BadInput, ClusterUnreachable and what `refusal` returns."""
+) -> str:
+    """Write what changed, or show it; the sentence about it.
+
+    Raises BadInput, ClusterUnreachable and what `refusal` returns.
+    """
     name = settings.weights_topic
     brokers = TopicClient(settings.kafka)
     topic = brokers.topic(name, settings.cluster.id)
@@ -100,12 +106,12 @@ def publish_weights(
     present = {} if topic is None else standing(settings.kafka, topic.name, topic.partitions, group=reader)
     changes = changes_between(present, made.records, cluster, everything=everything)
     deleted = sum(change.value is None for change in changes)
-    unchanged = len(made.records) - (len(changes) - deleted)
+    changed = counted(len(changes) - deleted, "record")
     if dry_run:
         for change in changes:
-            show(f"{change.key} {'deleted' if change.value is None else change.value.decode()}")
-        written = counted(len(changes) - deleted, "record")
-        return PublishedWeights(0, 0, unchanged, f"to be written: {written}, {deleted} to be deleted")
+            # The key holds a name of any characters, a line feed among them; the value is JSON in ASCII.
+            show(f"{harmless(change.key)} {'deleted' if change.value is None else change.value.decode()}")
+        return f"to be written: {changed}, {deleted} to be deleted"
     if topic is None:
         topics = settings.topics
         make_topic(settings.kafka, name, replicas=topics.replication_factor, min_insync=topics.min_insync_replicas)
@@ -113,22 +119,20 @@ def publish_weights(
     write(
         settings.kafka, name, changes, lambda number: None if number % _SAY_EVERY else say(f"{number} records written")
     )
-    sentence = (
-        f"{counted(len(changes) - deleted, 'record')} written to {name}, {deleted} deleted, {unchanged} unchanged"
-    )
-    return PublishedWeights(len(changes) - deleted, deleted, unchanged, sentence)
+    unchanged = len(made.records) - (len(changes) - deleted)
+    return f"{changed} written to {name}, {deleted} deleted, {unchanged} unchanged"
 
 
 def changes_between(
     present: Mapping[str, bytes], made: Mapping[str, bytes], cluster: str, *, everything: bool = False
-) -> tuple[WeightsChange, ...]:
+) -> tuple[KeyedRecord, ...]:
     """The records that lead from the topic's state to the computed records, by key; other clusters' are left alone."""
     changed = [
-        WeightsChange(key, value)
+        KeyedRecord(key, value)
         for key, value in sorted(made.items())
         if everything or not _same_weights(present.get(key), value)
     ]
-    gone = [WeightsChange(key, None) for key in sorted(present) if key.startswith(f"{cluster}/") and key not in made]
+    gone = [KeyedRecord(key, None) for key in sorted(present) if key.startswith(f"{cluster}/") and key not in made]
     return (*changed, *gone)
 
 
@@ -143,12 +147,7 @@ def _same_weights(before: bytes | None, after: bytes) -> bool:
     return isinstance(old, dict) and {**old, "computed_ms": 0} == {**new, "computed_ms": 0}
 
 
-def _of(tables: TableStore, table: Any, cluster: str) -> Any:
-    rows = tables.read(table)
-    return rows.where(rows["cluster"] == cluster)
-
-
-def _topics(rows: Iterable[Any], now_ms: int) -> Iterator[Weights]:
+def _topics(cluster: str, rows: Iterable[Any], now_ms: int) -> Iterator[Weights]:
     for row in rows:
         partitions = tuple(
             PartitionWeight(
@@ -160,16 +159,16 @@ def _topics(rows: Iterable[Any], now_ms: int) -> Iterator[Weights]:
             )
             for one in row["partitions"]
         )
-        yield TopicWeights(row["cluster"], row["topic"], now_ms, row["from_ms"], row["to_ms"], partitions)
+        yield TopicWeights(cluster, row["topic"], now_ms, row["from_ms"], row["to_ms"], partitions)
 
 
-def _groups(rows: Iterable[Any], now_ms: int) -> Iterator[Weights]:
+def _groups(cluster: str, rows: Iterable[Any], now_ms: int) -> Iterator[Weights]:
     for row in rows:
         reads = tuple(
             ReadWeight(one["topic"], one["partition"], _rounded(one["bytes_per_s"]) or 0.0) for one in row["reads"]
         )
         restores = tuple(_restore(one) for one in row["restores"] or ())
-        yield GroupWeights(row["cluster"], row["group"], now_ms, row["from_ms"], row["to_ms"], reads, restores)
+        yield GroupWeights(cluster, row["group"], now_ms, row["from_ms"], row["to_ms"], reads, restores)
 
 
 def _restore(row: Any) -> RestoreWeight:

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from agent.values.number_format import counted, lasted
 from pipeline.files import StoredFiles
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, TELEMETRY
-from pipeline.schemas.table import TableSpec, day_of
+from pipeline.schemas.table import TableSpec
 from pipeline.stream.checkpoint import StreamCheckpoint, TopicSources
 from pipeline.stream.ingest import TELEMETRY as TELEMETRY_STREAM
 from pipeline.stream.ingest import checkpoint_of
@@ -26,8 +26,6 @@ _STREAMS: tuple[tuple[str, TableSpec], ...] = (
     ("proposals", PROPOSALS),
     ("journal", JOURNAL),
 )
-_AHEAD_MS = 3_600_000
-"""By so much clocks of producers may run ahead."""
 
 
 class StreamState(StrEnum):
@@ -122,8 +120,7 @@ def _newest_ms(tables: TableStore, table: TableSpec, sources: TopicSources, stat
     rows = tables.read(table).where(F.col("topic") == topic)
     if len(sources.clusters(topic)) > 1:
         rows = rows.where(F.col("cluster") == cluster)
-    last_day = day_of(status.written_ms + _AHEAD_MS)
-    for day in reversed([one for one in tables.days(table) if one <= last_day]):
+    for day in reversed(tables.days(table, status.written_ms)):
         (row,) = rows.where(F.col("day") == day).agg(F.unix_millis(F.max("kafka_time")).alias("newest_ms")).collect()
         newest: int | None = row["newest_ms"]
         if newest is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from agent.errors import BadInput
 from agent.propose.codec import proposal_from_json
 from agent.simulate.evaluation import replay_look
 from agent.telemetry import events as telemetry_events
+from agent.telemetry.proposal_records import created_headers, slot
 from pipeline.bin_packing import packed
 from pipeline.jobs.fleet import plan_looks, records, source_of
 from pipeline.schemas.fleet import PLANS
@@ -93,12 +93,15 @@ def test_clusters_are_planned_from_their_newest_whole_looks(own_tables: TableSto
     app = next(row for row in found if row.subject == "app")
     assert (app.kind, app.size, app.crossing, app.optimal_crossing, app.optimal) == ("tasks", 2, 2, 0, True)
 
-    written_records = records(own_tables, run="r", cluster="test-cluster").collect()
+    written_records = list(records(own_tables, run="r", cluster="test-cluster"))
     assert {row.key for row in written_records} >= {"group/readers#trigger/rebalance_improves"}
+    documents = {one for row in found for one in row.proposals}
+    assert {(row.value or b"").decode() for row in written_records} == documents
     for row in written_records:
-        headers = {one.key: bytes(one.value).decode() for one in row.headers}
-        assert headers["ce_source"] == source_of("test-cluster") == "/clusters/test-cluster/jobs/fleet"
-        assert headers["ce_id"] == json.loads(row.value)["id"]
+        proposal = proposal_from_json(row.value or b"")
+        assert row.key == slot(proposal)
+        assert row.headers == created_headers(proposal, "/clusters/test-cluster/jobs/fleet")
+    assert source_of("test-cluster") == "/clusters/test-cluster/jobs/fleet"
 
 
 def test_clusters_with_roots_of_their_own_are_planned_in_one_job(

@@ -17,7 +17,8 @@ from agent.values.finding import FindingReason
 from agent.values.proposal import Proposal, ProposalReason
 from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, TopicWeights, Weights
 from config.kafka_client import KafkaClientConfig
-from pipeline.weights_topic import WeightsChange, make_topic, standing, write
+from pipeline.topic_writer import KeyedRecord, write
+from pipeline.weights_topic import make_topic, standing
 from testbed.cluster import EmbeddedCluster
 from tests.observe.live import delete_groups, wait_for
 from tests.record.live import agent, described
@@ -84,8 +85,8 @@ def weights(cluster: str, age_s: float) -> list[Weights]:
 
 
 def publish(kafka: KafkaClientConfig, topic: str, told: list[Weights]) -> None:
-    changes = [WeightsChange(key, value) for one in told for key, value in to_records(one)]
-    assert write(kafka, topic, changes, lambda _: None) == len(changes)
+    changes = [KeyedRecord(key, value) for one in told for key, value in to_records(one)]
+    assert write(kafka, topic, changes) == len(changes)
 
 
 def planned(one: AgentDaemon) -> tuple[Cycle, Proposal]:
@@ -122,7 +123,7 @@ def test_proposals_go_by_weights_as_long_as_they_are_fresh(swapped: EmbeddedClus
 
     try:
         publish(kafka, topic, weights(cycle.snapshot.cluster_id, age_s=600))
-        write(kafka, topic, [WeightsChange("junk", b"\xff\x00")], lambda _: None)
+        write(kafka, topic, [KeyedRecord("junk", b"\xff\x00")])
         with agent(servers, prefix, "mode=observe", "weights.max_age=1h") as one:
             cycle, proposal = planned(one)
             assert "6.0 kB/s of the 6.0 kB/s that it reads cross racks by Kafka's measure" in proposal.sentence
