@@ -25,13 +25,14 @@ from agent.telemetry.proposal_records import created_headers, slot
 from agent.values.number_format import counted
 from pipeline.backtest.look import KINDS, EventRow
 from pipeline.bin_packing import placed
-from pipeline.fleet.batches import ANSWER, UNUSABLE, CutNewest, PlanGroups, plan_record
+from pipeline.fleet.batches import ANSWER, PIECE, UNUSABLE, CutNewest, PlanGroups, plan_record
 from pipeline.local_relation import local_relation
 from pipeline.python_workers import map_in_arrow
+from pipeline.schemas.backtest import SLICES
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.fleet import PLANS
 from pipeline.schemas.silver import LOOK_IDS, LOOKS
-from pipeline.schemas.table import BINARY, DOUBLE, INT, LONG, STRING, column, columns
+from pipeline.schemas.table import BINARY, DOUBLE, STRING, column, columns
 from pipeline.session import setting, task_slots
 from pipeline.tables import TableStore, WriterBatch
 from pipeline.transforms.whole_looks import whole_looks
@@ -42,22 +43,8 @@ if TYPE_CHECKING:
 _TASKS_PER_CORE = 8
 NEWEST_DAYS = 2
 """Days of telemetry that are read: a cluster without a look in them is not planned."""
-_PIECES = columns(
-    column("cluster", STRING, "Cluster id.", required=True),
-    column("look", STRING, "Id of the look.", required=True),
-    column("taken_ms", LONG, "When it was taken.", required=True),
-    column("kind", INT, "As slices have it, 2 for a plan, or 3 for a look that cannot be used.", required=True),
-    column("subject", STRING, "Group or topic.", required=True),
-    column("weight", DOUBLE, "What planning it will take, roughly.", required=True),
-    column("group_digest", LONG, "As slices have it.", required=True),
-    column("topics_digest", LONG, "As slices have it.", required=True),
-    column("group_body", BINARY, "As slices have it; of a plan its row, of a look that cannot be used why."),
-    column("topics_body", BINARY, "As slices have it."),
-    column("moving", BINARY, "As slices have it."),
-    column("weights_digest", LONG, "As slices have it.", required=True),
-    column("weights_body", BINARY, "As slices have it."),
-    column("rates", BINARY, "As slices have it."),
-)
+_WEIGHT = column("weight", DOUBLE, "What planning it will take, roughly.", required=True)
+_PIECES = columns(*(_WEIGHT if name == "weight" else SLICES.schema[name] for name in PIECE))
 _HEADERS = t.ArrayType(
     t.StructType([t.StructField("key", STRING, nullable=False), t.StructField("value", BINARY, nullable=False)])
 )
