@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from agent.errors import ConfigError
 from pipeline.csv_files import csv_rows, head_of
+from pipeline.moments import moment_of
 
 _OPTION = "--bill"
 
@@ -68,7 +69,6 @@ def _line(form: _BillColumns, row: Mapping[str, str]) -> tuple[str, float]:
 
 def _moment(name: str, text: str) -> datetime:
     try:
-        moment = datetime.fromisoformat(text)
+        return moment_of(text)
     except ValueError:
         raise ValueError(f"{name} {text!r} is no date or time of ISO 8601") from None
-    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)

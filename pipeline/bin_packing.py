@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from pipeline.local_relation import local_relation
 from pipeline.schemas.table import INT, column, columns
 
 Piece = TypeVar("Piece")
@@ -35,6 +36,6 @@ def placed(rows: DataFrame, key: Sequence[str], weights: Mapping[Any, float], ta
     """The rows whose values of ``key`` have a weight; equal ones in one of ``tasks`` tasks, the heaviest first."""
     task_of = packed(weights, tasks)
     schema = columns(*(rows.schema[name] for name in key), column("task", INT, "Number of the task."))
-    where = rows.sparkSession.createDataFrame([(*piece, task) for piece, task in task_of.items()], schema)
+    where = local_relation(rows.sparkSession, [(*piece, task) for piece, task in task_of.items()], schema)
     joined = rows.join(F.broadcast(where), [*key], how="inner")
     return joined.repartitionById(max(task_of.values(), default=0) + 1, "task").drop("task")

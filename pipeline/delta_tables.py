@@ -103,25 +103,6 @@ class DeltaFiles:
             changes = ", ".join(f"'{name}' = '{value}'" for name, value in odd.items())
             self._spark.sql(f"ALTER TABLE delta.`{located(path).replace('`', '``')}` SET TBLPROPERTIES ({changes})")
 
-    def merge(self, path: str, table: TableSpec, rows: DataFrame) -> None:
-        """Each row in place of the one with its key, or as a new one."""
-        settled(lambda _: self._merge(path, table, rows))
-
-    def _merge(self, path: str, table: TableSpec, rows: DataFrame) -> None:
-        if not self.exists(path):
-            self._replace(path, table, rows, None, fresh=False)
-            return
-        same = " AND ".join(f"old.`{name}` <=> new.`{name}`" for name in table.key)
-        (
-            DeltaTable.forPath(self._spark, located(path))
-            .alias("old")
-            .merge(rows.alias("new"), same)
-            .withSchemaEvolution()
-            .whenMatchedUpdateAll()
-            .whenNotMatchedInsertAll()
-            .execute()
-        )
-
 
 def _compact(table: DeltaTable, today: str) -> None:
     """The small files of each earlier day as one."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pipeline.csv_files import csv_rows
 
 TOPIC, GROUP = "topic", "group"
-_ONE_OF = re.compile(r"\[(!?)(\]?[^]]+)\]")
+_ONE_OF = re.compile(r"\[(!?)(\][^]]*|[^]]+)\]")
 _SPECIAL_INSIDE = re.compile(r"([][^&~|\\])")
 _ANY = {"*": ".*", "?": "."}
 
@@ -53,7 +53,10 @@ class OwnerBook:
 
 
 def regex_of(pattern: str) -> str:
-    """The pattern as a regular expression that Python and Java read alike. It fits a whole name."""
+    """The pattern as a regular expression that Python and Java read alike. It fits a whole name.
+
+    Raises ValueError for a pattern with a range that ends before it begins, or with half a surrogate pair.
+    """
     out: list[str] = []
     at = 0
     while at < len(pattern):
@@ -65,7 +68,23 @@ def regex_of(pattern: str) -> str:
             inside = _SPECIAL_INSIDE.sub(r"\\\1", one_of[2])
             out.append(f"[{'^' if one_of[1] else ''}{inside}]")
             at = one_of.end()
-    return "".join(out)
+    regex = "".join(out)
+    try:
+        re.compile(regex)
+        pattern.encode()
+    except re.error as error:
+        raise ValueError(f"pattern {pattern!r} is none: {error.msg}") from None
+    except UnicodeEncodeError as error:
+        raise ValueError(f"pattern {pattern!r} is none: {error.reason}") from None
+    return regex
+
+
+def whole_name(pattern: str) -> str:
+    """The pattern for Spark's RLIKE, which searches in a text and takes ``$`` for the place before a last newline too.
+
+    Raises ValueError as `regex_of`.
+    """
+    return rf"^(?s:{regex_of(pattern)})\z"
 
 
 def owner_rules(file: str | None) -> tuple[OwnerRule, ...]:
@@ -78,10 +97,7 @@ def _owner_rule(row: Mapping[str, str]) -> OwnerRule:
         raise ValueError(f"kind {row['kind']!r} is neither {TOPIC} nor {GROUP}")
     if not row["pattern"] or not row["team"]:
         raise ValueError("an owner needs a pattern and a team")
-    try:
-        re.compile(regex_of(row["pattern"]))
-    except re.error as error:
-        raise ValueError(f"pattern {row['pattern']!r} is none: {error.msg}") from None
+    regex_of(row["pattern"])
     return OwnerRule(row["kind"], row["pattern"], row["team"], row["cost_centre"] or None)
 
 

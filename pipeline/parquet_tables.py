@@ -79,22 +79,6 @@ class ParquetFiles:
         gone = F.coalesce(F.lit(False) if fresh else F.expr(condition), F.lit(False))  # noqa: FBT003 a literal of SQL
         self._change(path, table, rows, gone)
 
-    def merge(self, path: str, table: TableSpec, rows: DataFrame) -> None:
-        """Each row in place of the one with its key, or as a new one."""
-        self._finish(path)
-        if not self.exists(path):
-            self._swap(path, table, rows, ())
-            return
-        keys = rows.select(*(F.col(name).alias(f"_new_{name}") for name in table.key)).distinct()
-        same = [F.col(name).eqNullSafe(F.col(f"_new_{name}")) for name in table.key]
-        marked = self.read(path, table).join(
-            keys.withColumn("_gone", F.lit(True)),  # noqa: FBT003 as above
-            on=same,
-            how="left",
-        )
-        there = marked.drop(*keys.columns)
-        self._change(path, table, rows, F.coalesce(F.col("_gone"), F.lit(False)), there)  # noqa: FBT003 as above
-
     def vacuum(self, path: str, _today: str | None = None, _before_day: str | None = None) -> None:
         """Delete what a process that died began to write a day ago or longer, and no reader ever saw.
 
@@ -105,18 +89,16 @@ class ParquetFiles:
             if name.startswith(_WRITING) and self._files.modified_ms(f"{path}/{name}") < old:
                 self._files.delete(f"{path}/{name}")
 
-    def _change(
-        self, path: str, table: TableSpec, rows: DataFrame, gone: Column, there: DataFrame | None = None
-    ) -> None:
+    def _change(self, path: str, table: TableSpec, rows: DataFrame, gone: Column) -> None:
         """Write the touched partitions anew: what stays of them, and the rows."""
-        there = self.read(path, table) if there is None else there
+        there = self.read(path, table)
+        kept = there.where(~gone)
         if not table.partitioned_by:
-            kept = there.where(~gone).drop("_gone")
             self._swap(path, table, kept.unionByName(rows, allowMissingColumns=True), self._partitions(path))
             return
         part = table.partitioned_by[0]
         touched = there.where(gone).select(part).unionByName(rows.select(part)).distinct()
-        kept = there.where(~gone).drop("_gone").join(F.broadcast(touched), on=part, how="left_semi")
+        kept = kept.join(F.broadcast(touched), on=part, how="left_semi")
         folders = [f"{part}={value}" for (value,) in touched.collect()]
         self._swap(path, table, kept.unionByName(rows, allowMissingColumns=True), folders)
 

@@ -263,11 +263,21 @@ def _local(
 
 
 def cores(master: str) -> int:
-    """How many tasks run at a time on this machine."""
+    """How many tasks run at a time on this machine. Raises ConfigError for a local master without a number of them."""
     inside = re.fullmatch(r"local(-cluster)?\[([^\]]*)\]", master)
     if inside is None:
         return 1
     numbers = [part.strip() for part in inside.group(2).split(",")]
-    if inside.group(1):
-        return int(numbers[0]) * int(numbers[1])
-    return (os.cpu_count() or 1) if numbers[0] == "*" else int(numbers[0])
+    if inside.group(1) is None and numbers[0] == "*":
+        return os.cpu_count() or 1
+    try:
+        number = int(numbers[0]) * (int(numbers[1]) if inside.group(1) else 1)
+    except (ValueError, IndexError):
+        number = 0
+    if number < 1:
+        raise ConfigError(
+            f"the master {master} does not say how many cores are used",
+            why="inside the brackets is a number, or * for all cores; of local-cluster workers, cores and MB of each",
+            todo="Set spark.master to local[*], local[4] or local-cluster[2,4,1024].",
+        )
+    return number

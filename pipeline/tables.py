@@ -1,10 +1,10 @@
-"""Tables below one root folder, as Delta Lake or as Parquet: read, append exactly once, replace, merge.
+"""Tables below one root folder, as Delta Lake or as Parquet: read, append exactly once, replace.
 
 Invariants: a batch that was appended once is not appended again, by any writer; a reader sees a change whole or not at
 all; a table that a newer rackwise made is refused before anything is read of it or written to it.
 
 Each table is the folder ``<root>/<layer>/<name>``. Next to the data is ``_rackwise.json``: version and format.
-On Parquet a table is either appended to or replaced and merged, never both.
+On Parquet a table is either appended to or replaced, never both.
 """
 
 from __future__ import annotations
@@ -123,11 +123,6 @@ class TableStore:
         """
         with self._turn(table):
             self._layout.replace(self.path(table), table, conformed(table, rows), named(where), fresh=fresh)
-
-    def merge(self, table: TableSpec, rows: DataFrame) -> None:
-        """Each row in place of the one with the same key, or as a new one. Keys are unique in ``rows``."""
-        with self._turn(table):
-            self._layout.merge(self.path(table), table, conformed(table, rows))
 
     def kept_from(self, layer: str) -> str:
         """The first UTC day of which no vacuum deleted rows in the layer, yyyy-mm-dd; empty where none ever did."""

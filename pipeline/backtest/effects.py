@@ -69,36 +69,32 @@ class SimulatedLook(NamedTuple):
     """Groups and topics that are not as recorded, written ``group/…`` and ``topic/…``."""
 
 
-class StageResults(NamedTuple):
-    """What a strategy made of a look."""
+def effect_of(
+    proposal: Proposal, *, history: Snapshot, limits: Limits, planned: Snapshot, detection: DetectionResult, plan: Plan
+) -> ActEffect | None:
+    """What this act would change from this look on; None for one that changes nothing that looks show.
 
-    snapshot: Snapshot
-    """With the effects of its earlier acts."""
-    detection: DetectionResult
-    plan: Plan
-
-
-def effect_of(proposal: Proposal, history: Snapshot, results: StageResults, limits: Limits) -> ActEffect | None:
-    """What this act would change from this look on; None for one that changes nothing that looks show."""
+    ``planned`` is ``history`` with the effects of the strategy's earlier acts, ``detection`` and ``plan`` rest on it.
+    """
     match proposal.kind:
         case ProposalKind.TRIGGER:
-            return _rebalance_effect(proposal, history, results, limits)
+            group = planned.groups.get(proposal.subject.name)
+            part = next((one for one in plan.triggers if one.group_id == proposal.subject.name), None)
+            if part is None or not isinstance(group, ConsumerGroup | StreamsGroup):
+                return None
+            given = _given(group, part, detection)
+            return None if given is None else _rebalance_effect(proposal, history, limits, part, given)
         case ProposalKind.REASSIGN | ProposalKind.LEADERS:
-            return _placement_effect(proposal, history, results, limits)
+            return _placement_effect(proposal, history, limits, planned.topics[proposal.subject.name])
         case ProposalKind.ADVISE:
             return None
 
 
-def _rebalance_effect(proposal: Proposal, history: Snapshot, results: StageResults, limits: Limits) -> ActEffect | None:
-    group = results.snapshot.groups.get(proposal.subject.name)
-    part = next((one for one in results.plan.triggers if one.group_id == proposal.subject.name), None)
-    if part is None or not isinstance(group, ConsumerGroup | StreamsGroup):
-        return None
-    given = _given(group, part, results.detection)
-    if given is None:
-        return None
+def _rebalance_effect(
+    proposal: Proposal, history: Snapshot, limits: Limits, part: TriggerPlan, given: PredictedAssignment
+) -> ActEffect:
     from_ms = history.taken_ms + round(_restoring_s(part, limits) * 1000)
-    basis = rebalance_of(history.groups.get(group.id))
+    basis = rebalance_of(history.groups.get(proposal.subject.name))
     return ActEffect(proposal=proposal, at_ms=history.taken_ms, from_ms=from_ms, basis=basis, given=given)
 
 
@@ -109,8 +105,7 @@ def _restoring_s(part: TriggerPlan, limits: Limits) -> float:
     return (part.prediction.warmups.read_bytes or 0) / limits.proposals.move_bytes_per_s
 
 
-def _placement_effect(proposal: Proposal, history: Snapshot, results: StageResults, limits: Limits) -> ActEffect:
-    topic = results.snapshot.topics[proposal.subject.name]
+def _placement_effect(proposal: Proposal, history: Snapshot, limits: Limits, topic: TopicState) -> ActEffect:
     after = _lists(proposal, topic)
     copied_s = (proposal.predicted.bytes_to_move or 0) / limits.proposals.move_bytes_per_s
     from_ms = history.taken_ms + (0 if proposal.kind is ProposalKind.LEADERS else round(copied_s * 1000))
@@ -192,12 +187,12 @@ def _promoted(group: StreamsGroup, promotable: Iterable[tuple[str, TaskId]]) -> 
     )
 
 
-def _with_tasks(group: Group, predicted: PredictedAssignment | None) -> Group:
+def _with_tasks(group: Group, predicted: PredictedAssignment) -> Group:
     match group:
-        case ConsumerGroup() if predicted is not None:
+        case ConsumerGroup():
             members = [one._replace(assigned=tuple(sorted(predicted.reads.get(one.id, ())))) for one in group.members]
             return group._replace(members=tuple(members))
-        case StreamsGroup() if predicted is not None:
+        case StreamsGroup():
             return group._replace(processes=tuple([_running(one, predicted) for one in group.processes]))
         case _:
             return group

@@ -99,7 +99,7 @@ class _Run:
         if late_ms > longest_ms or late_ms < 0:
             self._score.unseen(max(0, late_ms) / 1000)
             return
-        own = self._costs.by_group(look, self._step.shown.snapshot, self._not_as_recorded(look))
+        own = self._costs.by_group(look, self._step.shown.snapshot, self._not_as_recorded(look, self._step))
         self._costs.turn()
         self._score.passed(look, self._step, late_ms / 1000, recorded, own)
 
@@ -108,16 +108,14 @@ class _Run:
         scores = StrategyScores() if last is None else self._score.end(last.snapshot.taken_ms, last.limits)
         return StrategyResult(self._strategy.name, scores, tuple(self._score.acts), tuple(self._sent), fresh, unusable)
 
-    def _not_as_recorded(self, look: HistoryLook) -> list[str]:
+    def _not_as_recorded(self, look: HistoryLook, step: StrategyStep) -> list[str]:
         """Groups that cost something else than recorded: they, or a topic that they read, were changed."""
-        if self._step is None:
-            return []
         if self._strategy.reads_otherwise:
             return list(look.snapshot.groups)
-        touched = self._step.shown.touched
+        touched = step.shown.touched
         if not touched:
             return []
         topics = {name.partition("/")[2] for name in touched if name.startswith("topic/")}
-        readers = self._step.detection.topics if topics else {}
+        readers = step.detection.topics if topics else {}
         groups = {name.partition("/")[2] for name in touched if name.startswith("group/")}
         return sorted(groups | {group for group, read in readers.items() if topics.intersection(read)})

@@ -46,7 +46,7 @@ WORLD, GROUP = 0, 1
 
 
 class LookSlice(NamedTuple):
-    """A row."""
+    """A row: columns of backtest.slices."""
 
     bucket: int
     taken_ms: int
@@ -56,14 +56,14 @@ class LookSlice(NamedTuple):
     """Group; empty for the world."""
     group_digest: int
     topics_digest: int
-    group: bytes | None
+    group_body: bytes | None
     """The digest's content as JSON; None where it was written before. The world is written in each row."""
-    topics: bytes | None
+    topics_body: bytes | None
     moving: bytes | None
     """What changes in each look: copies of tasks and what is remembered of the group. None for a plain group."""
     weights_digest: int
     """Which weights of the pipeline, for this group and its topics; 0 for none."""
-    weights: bytes | None
+    weights_body: bytes | None
     """That digest's content as JSON, where it comes first."""
     rates: bytes | None
     """Bytes per second by topic and partition, as 32-bit floats, little end first, NaN for unknown; None for all."""
@@ -134,12 +134,11 @@ class LookSlicer:
         self._written: set[tuple[str, int]] = set()
         self._digests = Memo()
 
-    def rows(self, look: HistoryLook, wanted: Iterable[str] | None = None) -> Iterator[LookSlice]:
-        """The rows of a look, those about the world first; ``wanted`` are the groups to take, None for all."""
+    def rows(self, look: HistoryLook) -> Iterator[LookSlice]:
+        """The rows of a look, those about the world first."""
         snapshot = look.snapshot
         world = _bytes(WorldData, _world(look))
-        names = snapshot.groups if wanted is None else wanted
-        groups = [one for name in names if isinstance(one := snapshot.groups.get(name), ConsumerGroup | StreamsGroup)]
+        groups = [one for one in snapshot.groups.values() if isinstance(one, ConsumerGroup | StreamsGroup)]
         of = {group.id: bucket_of(group.id, self._buckets) for group in groups}
         for bucket in sorted(set(of.values())):
             yield LookSlice(bucket, snapshot.taken_ms, look.name, WORLD, "", 0, 0, world, None, None, 0, None, None)
@@ -212,7 +211,7 @@ class LookRebuilder:
         weight_digests: dict[str, int] = {}
         for row in map(LookSlice._make, rows):
             if row.kind == WORLD:
-                world = from_json(WorldData, json.loads(row.group or b""))
+                world = from_json(WorldData, json.loads(row.group_body or b""))
                 continue
             self._keep(row)
             if row.weights_digest:
@@ -233,12 +232,12 @@ class LookRebuilder:
 
     def _keep(self, row: LookSlice) -> None:
         """Keep the bodies that are written here first."""
-        if row.group is not None and row.group_digest not in self._groups:
-            self._groups[row.group_digest] = _group(row.group)
-        if row.topics is not None and row.topics_digest not in self._topics:
-            self._topics[row.topics_digest] = self._topic_states(row.topics)
-        if row.weights is not None and row.weights_digest not in self._weights:
-            self._weights[row.weights_digest] = from_json(WeightsData, json.loads(row.weights))
+        if row.group_body is not None and row.group_digest not in self._groups:
+            self._groups[row.group_digest] = _group(row.group_body)
+        if row.topics_body is not None and row.topics_digest not in self._topics:
+            self._topics[row.topics_digest] = self._topic_states(row.topics_body)
+        if row.weights_body is not None and row.weights_digest not in self._weights:
+            self._weights[row.weights_digest] = from_json(WeightsData, json.loads(row.weights_body))
 
     def _weighed(self, digests: Mapping[str, int], look: str) -> FreshWeights:
         """The weights of all groups; one object for as long as they are the same."""

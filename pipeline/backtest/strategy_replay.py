@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from math import isnan
 from typing import NamedTuple
 
@@ -37,7 +38,7 @@ from agent.values.memory import Memory, PredictionMemory
 from agent.values.plan import Plan
 from agent.values.proposal import Allow, Hold, HoldReason, Proposal, ProposalKind
 from agent.values.snapshot import Group, Snapshot
-from pipeline.backtest.effects import ActEffect, EffectEnd, SimulatedLook, StageResults, effect_of, with_effects
+from pipeline.backtest.effects import ActEffect, EffectEnd, SimulatedLook, effect_of, with_effects
 from pipeline.backtest.look import HistoryLook, seen_under
 from pipeline.backtest.strategies import AS_RECORDED, BacktestStrategy, limits_under
 
@@ -69,15 +70,6 @@ class StrategyStep(NamedTuple):
     ended: tuple[tuple[ActEffect, EffectEnd], ...]
 
 
-class GuardInput(NamedTuple):
-    """By what the guard judges."""
-
-    snapshot: Snapshot
-    memory: Memory
-    limits: Limits
-    journal: JournalState
-
-
 class StrategyReplay:
     """One strategy going through history; looks come in the order in which they were taken."""
 
@@ -87,11 +79,6 @@ class StrategyReplay:
         self._memos = {stage: Memo() for stage in _STAGES}
         self._own_decode, self._own_model = Memo(), Memo()
         self._refused: dict[SubjectId, tuple[Group | None, Limits]] = {}
-
-    @property
-    def lasting(self) -> tuple[ActEffect, ...]:
-        """Acts whose effect history still bears."""
-        return () if self._chain is None else self._chain.effects
 
     def replay_look(self, look: HistoryLook) -> StrategyStep:
         """The next look."""
@@ -112,9 +99,9 @@ class StrategyReplay:
             proposals = propose(planned, plan, detection, limits, self._memos["propose"])
         done: tuple[Proposal, ...] = ()
         if self.strategy.acts and proposals:
-            done = self._allowed(proposals, GuardInput(planned, memory, limits, chain.journal))
-        results = StageResults(planned, detection, plan)
-        carried_out = [(one, effect_of(one, history, results, limits)) for one in done]
+            done = self._allowed(proposals, planned, memory, limits, chain.journal)
+        as_effect = partial(effect_of, history=history, limits=limits, planned=planned, detection=detection, plan=plan)
+        carried_out = [(one, as_effect(one)) for one in done]
         if not as_recorded:
             after = remember(memory, snapshot, detection, plan.predictions)
             self._chain = _next(chain, look, after, shown.lasting, carried_out)
@@ -123,9 +110,15 @@ class StrategyReplay:
         acts = tuple(effect or one for one, effect in carried_out)
         return StrategyStep(shown, detection, proposals, acts, shown.ended)
 
-    def _allowed(self, proposals: tuple[Proposal, ...], inputs: GuardInput) -> tuple[Proposal, ...]:
+    def _allowed(
+        self,
+        proposals: tuple[Proposal, ...],
+        snapshot: Snapshot,
+        memory: Memory,
+        limits: Limits,
+        journal: JournalState,
+    ) -> tuple[Proposal, ...]:
         """The proposals that the guard allows. It judges a group that it refused again only after the group changes."""
-        snapshot, memory, limits, journal = inputs
         groups, refused = snapshot.groups.get, self._refused
         open_to = [one for one in proposals if refused.get(one.subject) != (groups(one.subject.name), limits)]
         verdicts = guard(open_to, snapshot, memory, limits, journal, snapshot.taken_ms)

@@ -18,9 +18,9 @@ from agent.propose.codec import proposal_to_bytes
 from agent.values.garbage_collector import no_collection
 from agent.values.memo import Memo
 from pipeline.backtest.look import EventRow, HistoryLook, UnusableLook, looks_of, whole_look
-from pipeline.backtest.replay import LONGEST_MS, StrategyResult, replay
+from pipeline.backtest.replay import StrategyResult, replay
 from pipeline.backtest.score import ScoredAct
-from pipeline.backtest.slices import LookRebuilder, LookSlicer, TornSlices
+from pipeline.backtest.slices import LookRebuilder, LookSlice, LookSlicer, TornSlices
 from pipeline.backtest.strategies import BacktestStrategy
 
 if TYPE_CHECKING:
@@ -31,10 +31,7 @@ EDITION = 1
 WHOLE = -1
 """The bucket of whole looks."""
 SHOWN_PROBLEMS = 5
-_SLICE_COLUMNS = (
-    "bucket", "taken_ms", "look", "kind", "subject", "group_digest", "topics_digest", "group_body", "topics_body",
-    "moving", "weights_digest", "weights_body", "rates",
-)  # fmt: skip
+_SLICES_EACH = 2_000
 Batches = Iterable["pa.RecordBatch"]
 Row = dict[str, Any]
 Item = TypeVar("Item")
@@ -48,60 +45,50 @@ class BacktestPart(NamedTuple):
     bucket: int
 
 
-class ReplaySettings(NamedTuple):
-    """What holds for all units."""
-
-    longest_ms: int = LONGEST_MS
-    """Longest time between two looks, in ms, that the first one covers."""
-
-
-def unit_id(strategy: BacktestStrategy, part: BacktestPart, content: str, settings: ReplaySettings) -> str:
-    """The name of a unit's result; ``content`` is the digest of its rows."""
-    text = json.dumps([EDITION, strategy.digest, part, content, settings])
+def unit_id(strategy: BacktestStrategy, part: BacktestPart, content: str, longest_ms: int) -> str:
+    """The name of a unit's result; ``content`` is the digest of its rows, ``longest_ms`` is that of `replay`."""
+    text = json.dumps([EDITION, strategy.digest, part, content, [longest_ms]])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-class ReplayUnits:
-    """Batches of rows in, results out. The rows are slices if groups are replayed apart, else events of bronze."""
+def replay_units(
+    batches: Batches,
+    *,
+    todo: Mapping[BacktestPart, Sequence[tuple[BacktestStrategy, str]]],
+    longest_ms: int,
+    schema: Any,
+    by_group: bool,
+) -> Iterator[pa.RecordBatch]:
+    """Rows in, one batch of results per part out. Rows are slices if groups are replayed apart, else bronze's events.
 
-    def __init__(
-        self,
-        todo: Mapping[BacktestPart, Sequence[tuple[BacktestStrategy, str]]],
-        settings: ReplaySettings,
-        schema: Any,
-        *,
-        by_group: bool,
-    ) -> None:
-        self._todo, self._settings, self._schema, self._by_group = todo, settings, schema, by_group
-
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """One batch of results per unit."""
-        for part, rows in _parts(batches, _SLICE_COLUMNS if self._by_group else EventRow._fields):
-            looks = _rebuilt(part, rows) if self._by_group else _whole(rows)
-            yield _replayed(part, looks, self._todo, self._settings, self._schema)
+    ``todo`` has strategies with the names of their units, ``longest_ms`` is that of `replay`.
+    """
+    for part, rows in _parts(batches, LookSlice._fields if by_group else EventRow._fields):
+        wanted = todo.get(part, ())
+        looks = _rebuilt(part, rows) if by_group else _whole(rows)
+        with no_collection():  # values without cycles, which live until the stretch is through
+            results = replay(looks, [strategy for strategy, _ in wanted], longest_ms=longest_ms)
+        yield _batch(
+            [_row(part, strategy, unit, result) for (strategy, unit), result in zip(wanted, results, strict=True)],
+            schema,
+        )
 
 
-class SliceLooks:
-    """Batches of bronze's events in, slices out."""
+def slice_looks(batches: Batches, *, buckets: int, content: str, schema: Any) -> Iterator[pa.RecordBatch]:
+    """Bronze's events of one stretch in, the slices of every usable look out; ``content`` is the digest of its rows.
 
-    def __init__(
-        self, buckets: int, content: Mapping[tuple[str, int], str], schema: Any, rows_each: int = 2_000
-    ) -> None:
-        self._buckets, self._content, self._schema, self._rows_each = buckets, content, schema, rows_each
-
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """The slices of every usable look. The buckets of the incoming rows are runs of looks."""
-        for part, rows in _parts(batches, EventRow._fields):
-            for cells in chunks(self._slices(part, rows), self._rows_each):
-                yield _batch(cells, self._schema)
-
-    def _slices(self, part: BacktestPart, rows: Iterable[Sequence[Any]]) -> Iterator[Row]:
-        slicer = LookSlicer(self._buckets)
-        for look in _whole(rows):
-            if not isinstance(look, UnusableLook):
-                for one in slicer.rows(look):
-                    cells = dict(zip(_SLICE_COLUMNS, one, strict=True))
-                    yield {**part._asdict(), **cells, "input": self._content[part[:2]]}
+    The buckets of the incoming rows are runs of looks.
+    """
+    for part, rows in _parts(batches, EventRow._fields):
+        slicer = LookSlicer(buckets)
+        cells = (
+            {**part._asdict(), **one._asdict(), "input": content}
+            for look in _whole(rows)
+            if not isinstance(look, UnusableLook)
+            for one in slicer.rows(look)
+        )
+        for some in chunks(cells, _SLICES_EACH):
+            yield _batch(some, schema)
 
 
 def chunks(rows: Iterable[Item], most: int) -> Iterator[list[Item]]:
@@ -138,20 +125,6 @@ def _rebuilt(part: BacktestPart, rows: Iterable[Sequence[Any]]) -> Iterator[Hist
             yield rebuilt.look(list(of_look))
         except TornSlices as error:
             yield UnusableLook(name=name, taken_ms=taken_ms, why=str(error))
-
-
-def _replayed(
-    part: BacktestPart,
-    looks: Iterable[HistoryLook | UnusableLook],
-    todo: Mapping[BacktestPart, Sequence[tuple[BacktestStrategy, str]]],
-    settings: ReplaySettings,
-    schema: Any,
-) -> pa.RecordBatch:
-    wanted = todo.get(part, ())
-    with no_collection():  # values without cycles, which live until the stretch is through
-        results = replay(looks, [strategy for strategy, _ in wanted], longest_ms=settings.longest_ms)
-    rows = [_row(part, strategy, unit, result) for (strategy, unit), result in zip(wanted, results, strict=True)]
-    return _batch(rows, schema)
 
 
 def _row(part: BacktestPart, strategy: BacktestStrategy, unit: str, result: StrategyResult) -> Row:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,7 +11,9 @@ from agent.errors import BadInput, reason
 from config.foreign_text import json_text
 from config.plain_file import read_plain
 from pipeline import options
+from pipeline.moments import epoch_ms_of
 from pipeline.options import say
+from pipeline.output_files import written_whole
 
 if TYPE_CHECKING:
     from pipeline.jobs.backtest import BacktestSummary
@@ -100,28 +101,24 @@ def _tell(done: BacktestSummary, about: dict[str, str], out: Path | None, output
     document = json_text([{**row._asdict(), "scores": row.scores._asdict()} for row in rows], 2)
     options.answer(document if output == "json" else text)
     if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "ranking.md").write_text(text)
-        (out / "ranking.json").write_text(document + "\n")
-        draw(rows, out / "ranking.svg")
+        with written_whole("the ranking", out, ("ranking.md", "ranking.json", "ranking.svg")) as beside:
+            beside["ranking.md"].write_bytes(text.encode())
+            beside["ranking.json"].write_bytes(f"{document}\n".encode())
+            draw(rows, beside["ranking.svg"])
         say(f"wrote ranking.md, ranking.json and ranking.svg to {out}")
 
 
 def _moment(text: str | None) -> int | None:
-    """Epoch milliseconds; without a zone it is UTC."""
     if text is None:
         return None
-    if text.isdecimal():
-        return int(text)
     try:
-        at = datetime.fromisoformat(text)
+        return epoch_ms_of(text)
     except ValueError as error:
         raise BadInput(
             f"{text!r} is not a date or time",
             why=str(error),
             todo="Write 2026-11-02, 2026-11-02T14:00 or epoch milliseconds.",
         ) from None
-    return round((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _text(path: Path | None) -> str | None:

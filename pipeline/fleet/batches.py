@@ -26,7 +26,7 @@ from agent.values.plan import Plan
 from agent.values.proposal import Proposal, ProposalKind
 from agent.values.snapshot import ConsumerGroup, Group, StreamsGroup
 from pipeline.backtest.look import EventRow, HistoryLook, UnusableLook, looks_of, whole_look
-from pipeline.backtest.slices import GROUP, WORLD, LookRebuilder, LookSlicer
+from pipeline.backtest.slices import GROUP, WORLD, LookRebuilder, LookSlice, LookSlicer
 from pipeline.backtest.strategy_replay import without_cluster_bounds
 from pipeline.backtest.units import chunks
 
@@ -38,10 +38,7 @@ GROUPS_EACH = 250
 """Groups that go through the stages together; a larger one goes alone."""
 Row = dict[str, Any]
 Batches = Iterable["pa.RecordBatch"]
-PIECE = (
-    "cluster", "look", "taken_ms", "kind", "subject", "weight",
-    "group_digest", "topics_digest", "group_body", "topics_body", "moving", "weights_digest", "weights_body", "rates",
-)  # fmt: skip
+PIECE = ("cluster", "look", "taken_ms", "kind", "subject", "weight", *LookSlice._fields[5:])
 """Columns between the two halves of a job over looks. Kinds are those of slices, `ANSWER` and `UNUSABLE`."""
 ANSWER = 2
 """A plan that was made with the whole cluster in view; its document is in ``group_body``."""

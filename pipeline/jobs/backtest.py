@@ -6,11 +6,11 @@ on the rows and the settings alone, not on how many tasks there are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from fnmatch import translate
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from uuid import uuid4
 
@@ -23,11 +23,14 @@ from agent.values.number_format import counted
 from pipeline.backtest.look import KINDS, EventRow
 from pipeline.backtest.replay import LONGEST_MS
 from pipeline.backtest.strategies import BacktestStrategy
-from pipeline.backtest.units import WHOLE, BacktestPart, ReplaySettings, ReplayUnits, SliceLooks, unit_id
+from pipeline.backtest.units import WHOLE, BacktestPart, replay_units, slice_looks, unit_id
 from pipeline.bin_packing import placed
+from pipeline.local_relation import local_relation
+from pipeline.owner_rules import whole_name
 from pipeline.python_workers import map_in_arrow
 from pipeline.schemas.backtest import SLICES, UNITS
 from pipeline.schemas.bronze import TELEMETRY
+from pipeline.schemas.table import columns
 from pipeline.session import setting, task_slots
 from pipeline.tables import TableStore, WriterBatch
 from pipeline.transforms.spans import HOUR_MS
@@ -44,6 +47,8 @@ _TASKS_PER_CORE = 3
 _PARTS_PER_TASK = 8
 _SLICE_ORDER = ("cluster", "stretch_ms", "bucket", "taken_ms", "look", "kind", "subject")
 _EVENT_ORDER = ("cluster", "stretch_ms", "bucket", "taken_ms", "look", "n")
+_UNIT = columns(UNITS.schema["unit"])
+_RUN_OF_LOOK = columns(SLICES.schema["look"], SLICES.schema["bucket"])
 Say = Callable[[str], None]
 
 
@@ -75,10 +80,6 @@ class BacktestSummary:
 
     rows: tuple[Mapping[str, Any], ...]
     """The units of all strategies, without acts and proposals."""
-    worked_out: int
-    """Units of this run."""
-    found: int
-    """Units of earlier runs."""
     messages: tuple[str, ...] = field(default=())
 
     @property
@@ -110,7 +111,7 @@ def run_backtest(tables: TableStore, request: BacktestRequest, say: Say = lambda
     if request.by == "groups":
         # What was cut into shorter or longer stretches before stays in the table.
         stretches = cut(tables, request, say)
-        selected = spark.createDataFrame(stretches, "cluster string, stretch_ms long, input string")
+        selected = local_relation(spark, stretches, columns(*(SLICES.schema[name] for name in HistoryStretch._fields)))
         rows = _slices(tables, request).join(
             F.broadcast(selected), on=["cluster", "stretch_ms", "input"], how="left_semi"
         )
@@ -121,9 +122,9 @@ def run_backtest(tables: TableStore, request: BacktestRequest, say: Say = lambda
         raise BadInput(
             "There is no look to replay in that period", why=_why_empty(tables, request), todo="Check --from and --to."
         )
-    settings = ReplaySettings(request.longest_ms)
-    ids = {(one.part, s): unit_id(s, one.part, one.content, settings) for one in parts for s in request.strategies}
-    known = _finished(tables, ids.values())
+    longest_ms = request.longest_ms
+    ids = {(one.part, s): unit_id(s, one.part, one.content, longest_ms) for one in parts for s in request.strategies}
+    known = {row.unit for row in _of_ids(tables, ids.values()).select("unit").collect()}
     todo = {
         one: missing
         for one in parts
@@ -133,12 +134,12 @@ def run_backtest(tables: TableStore, request: BacktestRequest, say: Say = lambda
     writer, finished = f"backtest {uuid4().hex}", 0
     for number, wave in enumerate(_waves(list(todo), tasks * _PARTS_PER_TASK)):
         work = {one.part: todo[one] for one in wave}
-        results = _results(rows, wave, work, settings, min(tasks, len(wave)))
+        results = _results(rows, wave, work, longest_ms, min(tasks, len(wave)))
         with _small_batches(spark, request.by):
             tables.append(UNITS, results, WriterBatch(writer, number))
         finished += sum(len(of) for of in work.values())
         say(f"{finished} of {sum(map(len, todo.values()))} units are computed; {len(known)} were already there")
-    return _done(tables, ids.values(), finished, len(known))
+    return _done(_of_ids(tables, ids.values()))
 
 
 def cut(tables: TableStore, request: BacktestRequest, say: Say = lambda _: None) -> list[HistoryStretch]:
@@ -173,7 +174,7 @@ def _events(tables: TableStore, request: BacktestRequest) -> DataFrame:
 def _slices(tables: TableStore, request: BacktestRequest) -> DataFrame:
     rows = _between(tables.read(SLICES), request)
     if request.groups is not None:
-        rows = rows.where((F.col("kind") == 0) | F.col("subject").rlike(_java(request.groups)))
+        rows = rows.where((F.col("kind") == 0) | F.col("subject").rlike(whole_name(request.groups)))
     return rows
 
 
@@ -228,15 +229,17 @@ def _results(
     rows: DataFrame,
     wave: Sequence[_Todo],
     work: Mapping[BacktestPart, Sequence[tuple[BacktestStrategy, str]]],
-    settings: ReplaySettings,
+    longest_ms: int,
     tasks: int,
 ) -> DataFrame:
     groups = "group_digest" in rows.columns
     ordered = placed(rows, BacktestPart._fields, {one.part: one.weight for one in wave}, tasks).sortWithinPartitions(
         *(_SLICE_ORDER if groups else _EVENT_ORDER)
     )
-    units = ReplayUnits(work, settings, to_arrow_schema(UNITS.schema), by_group=groups)
-    return map_in_arrow(ordered, units, UNITS.schema)
+    replaying = partial(
+        replay_units, todo=work, longest_ms=longest_ms, schema=to_arrow_schema(UNITS.schema), by_group=groups
+    )
+    return map_in_arrow(ordered, replaying, UNITS.schema)
 
 
 def _cut_one(tables: TableStore, events: DataFrame, one: _Todo, request: BacktestRequest) -> None:
@@ -248,11 +251,10 @@ def _cut_one(tables: TableStore, events: DataFrame, one: _Todo, request: Backtes
     runs = min(len(looks), task_slots(spark))
     groups = rows.where(F.col("kind").isin(list(map(str, GROUP_SHAPES))))
     buckets = request.buckets or -(-groups.select("subject").distinct().count() // GROUPS_PER_BUCKET) or 1
-    run_of = spark.createDataFrame(
-        [(look, number * runs // len(looks)) for number, (_, look) in enumerate(looks)], "look string, bucket int"
-    )
+    of_run = [(look, number * runs // len(looks)) for number, (_, look) in enumerate(looks)]
+    run_of = local_relation(spark, of_run, _RUN_OF_LOOK)
     by_run = rows.drop("bucket").join(F.broadcast(run_of), "look", how="inner").repartitionById(runs, "bucket")
-    cutting = SliceLooks(buckets, {(cluster, stretch_ms): one.content}, to_arrow_schema(SLICES.schema))
+    cutting = partial(slice_looks, buckets=buckets, content=one.content, schema=to_arrow_schema(SLICES.schema))
     slices = map_in_arrow(by_run.sortWithinPartitions(*_EVENT_ORDER), cutting, SLICES.schema)
     with _small_batches(spark, "looks"):
         tables.replace_where(SLICES, slices, {"cluster": [cluster], "stretch_ms": [stretch_ms]})
@@ -270,22 +272,22 @@ def _small_batches(spark: SparkSession, by: str) -> AbstractContextManager[None]
     return setting(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "10000" if by == "groups" else "500"})
 
 
-def _finished(tables: TableStore, ids: Any) -> set[str]:
-    rows = tables.read(UNITS).select("unit").distinct().collect()
-    return {row.unit for row in rows} & set(ids)
+def _of_ids(tables: TableStore, ids: Iterable[str]) -> DataFrame:
+    """Those of the units that are finished."""
+    wanted = local_relation(tables.spark, zip(ids, strict=True), _UNIT)
+    return tables.read(UNITS).join(F.broadcast(wanted), "unit", "left_semi")
 
 
-def _done(tables: TableStore, ids: Any, worked_out: int, reused: int) -> BacktestSummary:
-    wanted = tables.spark.createDataFrame([(one,) for one in ids], "unit string")
-    units = tables.read(UNITS).drop("acts", "said").join(F.broadcast(wanted), "unit", how="inner")
-    rows = {row.unit: row.asDict() for row in units.collect()}  # a unit that two runs worked out at once is one
+def _done(units: DataFrame) -> BacktestSummary:
+    # A unit that two runs worked out at once is one.
+    rows = {row.unit: row.asDict() for row in units.drop("acts", "said").collect()}
     ordered = [rows[one] for one in sorted(rows)]
     problems = sorted({problem for row in ordered for problem in row["problems"]})
     left_out = {(row["cluster"], row["stretch_ms"], row["bucket"]): row["unusable"] for row in ordered}
     messages = tuple(problems)
     if total := sum(left_out.values()):
         messages = (f"{counted(total, 'look')} could not be replayed: left out", *messages)
-    return BacktestSummary(rows=tuple(ordered), worked_out=worked_out, found=reused, messages=messages)
+    return BacktestSummary(rows=tuple(ordered), messages=messages)
 
 
 def _check(request: BacktestRequest) -> None:
@@ -297,6 +299,13 @@ def _check(request: BacktestRequest) -> None:
             why="all readers of a topic decide together about its replicas",
             todo="Add --by groups to --groups, or leave --groups out.",
         )
+    if request.groups is not None:
+        try:
+            whole_name(request.groups)
+        except ValueError as error:
+            raise BadInput(
+                "--groups names no groups", why=str(error), todo="Write for example --groups 'orders-*'."
+            ) from None
     reading = [strategy.name for strategy in request.strategies if strategy.reads_otherwise]
     if request.by == "groups" and reading:
         raise BadInput(
@@ -304,8 +313,3 @@ def _check(request: BacktestRequest) -> None:
             why="--by groups uses looks that were decoded once, with the recorded settings",
             todo="Use --by looks.",
         )
-
-
-def _java(pattern: str) -> str:
-    """A shell-style pattern as Spark's expressions are written."""
-    return translate(pattern).replace("(?s:", "(?:(?s)", 1).replace(r"\Z", r"\z")

@@ -17,6 +17,7 @@ from pyarrow import parquet
 from agent.errors import BadInput
 from config.foreign_text import csv_text
 from pipeline.jobs.owners import owners_in_force
+from pipeline.output_files import written_whole
 from pipeline.owner_rules import OwnerBook, OwnerRule
 from pipeline.report.focus import COLUMNS, DECIMALS, TIMES, DailyTransfer, charges, transfers
 from pipeline.report.period import ReportPeriod, within
@@ -49,27 +50,17 @@ def write_focus(
         )
     book = OwnerBook(owners_in_force(tables, owners))
     rows = transfers(within(tables.read(LEDGER), period, "hour_ms"))
-    files = {name: folder / _FILES[name] for name in formats}
+    files = {name: _FILES[name] for name in formats}
     found = _Counting(DailyTransfer(*row) for row in rows.toLocalIterator())
     number = 0
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as stack:
-            writers = [stack.enter_context(_WRITERS[name](_beside(file))) for name, file in files.items()]
-            every = charges(found, book)
-            while some := list(islice(every, _AT_A_TIME)):
-                number += len(some)
-                for write in writers:
-                    write(some)
-        for file in files.values():
-            _beside(file).replace(file)
-    except OSError as error:
-        raise BadInput(
-            f"the charges cannot be written to {folder}",
-            why=error.strerror or str(error),
-            todo="Give --out a folder that can be written to.",
-        ) from error
-    return FocusExport(tuple(files.values()), number, found.unpriced)
+    with written_whole("the charges", folder, files.values()) as beside, ExitStack() as stack:
+        writers = [stack.enter_context(_WRITERS[name](beside[file])) for name, file in files.items()]
+        every = charges(found, book)
+        while some := list(islice(every, _AT_A_TIME)):
+            number += len(some)
+            for write in writers:
+                write(some)
+    return FocusExport(tuple(folder / file for file in files.values()), number, found.unpriced)
 
 
 class _Counting:
@@ -83,10 +74,6 @@ class _Counting:
         for row in self._rows:
             self.unpriced += row.usd is None
             yield row
-
-
-def _beside(file: Path) -> Path:
-    return file.with_name(f".{file.name}.new")
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from pipeline.local_relation import local_relation
 from pipeline.schemas import gold, silver
 from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns
 from pipeline.session import sized
-from pipeline.transforms.conservation import ConservationInput, conservation, counter_sums
+from pipeline.transforms.conservation import conservation, counter_sums
 from pipeline.transforms.ledger import LedgerInput, copy_sums, ledger, placement_sums
 from pipeline.transforms.prices import unpriced
 from pipeline.transforms.reads import (
@@ -198,8 +198,9 @@ def _write(
         inputs = LedgerInput(added, moved, sizes, routes, lines.producers, lines.prices)
         flows = work.hold(ledger(inputs))
         jobs.start(work.write_one, TableWrite(gold.LEDGER, flows, where))
-        beside = ConservationInput(flows, sums.counters.result(), routes, moved, sizes)
-        jobs.start(work.write_one, TableWrite(gold.CONSERVATION, conservation(beside), where))
+        counters = sums.counters.result()
+        beside = conservation(flows, counters=counters, routes=routes, copied=moved, sizes=sizes)
+        jobs.start(work.write_one, TableWrite(gold.CONSERVATION, beside, where))
         without = unpriced(flows).collect()
     work.messages.update(
         f"{pair['source_rack']} -> {pair['target_rack']} has no price, so what it costs is unknown: set "

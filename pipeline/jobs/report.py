@@ -1,7 +1,4 @@
-"""The files of a report: ``report.md``, ``report.html`` and one CSV per table, in a folder.
-
-Files are written next to their place and moved there, so that a reader never sees half of one.
-"""
+"""The files of a report: ``report.md``, ``report.html`` and one CSV per table, in a folder."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ from typing import NamedTuple
 
 from agent.errors import BadInput
 from pipeline.jobs.owners import owners_in_force
+from pipeline.output_files import written_whole
 from pipeline.owner_rules import OwnerRule
 from pipeline.report.collect import collect
 from pipeline.report.compose import compose
@@ -67,16 +65,7 @@ def texts_of(report: ReportDocument, formats: tuple[str, ...]) -> dict[str, str]
 
 
 def _write(folder: Path, texts: dict[str, str]) -> tuple[Path, ...]:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
+    with written_whole("the report", folder, texts) as beside:
         for name, text in texts.items():
-            beside = folder / f".{name}.new"
-            beside.write_bytes(text.encode())
-            beside.replace(folder / name)
-    except OSError as error:
-        raise BadInput(
-            f"the report cannot be written to {folder}",
-            why=error.strerror or str(error),
-            todo="Give --out a folder that can be written to.",
-        ) from error
+            beside[name].write_bytes(text.encode())
     return tuple(folder / name for name in texts)

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from agent.errors import BadInput
+from pipeline.moments import epoch_ms_of
 
 
 class ReportPeriod(NamedTuple):
@@ -69,12 +70,10 @@ def _moment(option: str, text: str | None) -> int | None:
     if text is None:
         return None
     try:
-        moment = datetime.fromisoformat(text.strip())
+        return epoch_ms_of(text)
     except ValueError:
         raise BadInput(
             f"{option} {text!r} is not a date",
             why="a date or time in ISO 8601 is expected",
             todo="Write it as 2026-11-21 or 2026-11-21T18:00Z.",
         ) from None
-    # A time without an offset is UTC, as the hours of the tables are.
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)

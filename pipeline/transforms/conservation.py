@@ -12,7 +12,6 @@ counter; that it keeps up is assumed on both sides.
 from __future__ import annotations
 
 from functools import reduce
-from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -39,21 +38,6 @@ COUNTER_SUMS = MergeableAggregate(
 ``begun``: copies of a replica."""
 
 
-class ConservationInput(NamedTuple):
-    """What the ledger is compared with."""
-
-    ledger: DataFrame
-    """gold.ledger."""
-    counters: DataFrame
-    """`counter_sums`."""
-    routes: DataFrame
-    """`reads.read_routes`."""
-    copied: DataFrame
-    """`ledger.copy_sums`."""
-    sizes: DataFrame
-    """`traffic.record_sizes`."""
-
-
 def counter_sums(
     changes: DataFrame, readings: DataFrame, spans: DataFrame, before: DataFrame | None = None
 ) -> DataFrame:
@@ -67,10 +51,16 @@ def counter_sums(
     return COUNTER_SUMS.aggregate(spanned(counted, spans).withColumns(bounds), before)
 
 
-def conservation(inputs: ConservationInput) -> DataFrame:
-    """gold.conservation of its input."""
-    grown = inputs.counters.withColumn("records", F.col("high") - F.col("low"))
-    sized = with_bytes(grown, inputs.sizes)
+def conservation(
+    ledger: DataFrame, *, counters: DataFrame, routes: DataFrame, copied: DataFrame, sizes: DataFrame
+) -> DataFrame:
+    """gold.conservation of gold.ledger.
+
+    It is compared with ``counters`` (`counter_sums`), ``routes`` (`reads.read_routes`), ``copied`` (`ledger.copy_sums`)
+    and ``sizes`` (`traffic.record_sizes`).
+    """
+    grown = counters.withColumn("records", F.col("high") - F.col("low"))
+    sized = with_bytes(grown, sizes)
     in_bytes = F.when(F.col("path") == "move", F.col("records").cast("double")).otherwise(F.col("bytes"))
     counted = sized.withColumns(
         {
@@ -84,7 +74,7 @@ def conservation(inputs: ConservationInput) -> DataFrame:
     replicated = counted.where(F.col("path") == "produce").withColumns(
         {"path": F.lit("replicate"), "bytes": F.col("bytes") * copies_of_it, "changed": copies_of_it.isNull()}
     )
-    sides = (counted, replicated, _on_both_sides(inputs.routes), *_booked(inputs.ledger, inputs.copied))
+    sides = (counted, replicated, _on_both_sides(routes), *_booked(ledger, copied))
     names = (*_KEY, "side", "bytes", *_FLAGS)
     every = reduce(
         lambda one, more: one.unionByName(more, allowMissingColumns=True), [_named(rows, names) for rows in sides]

@@ -198,7 +198,7 @@ def test_what_is_written_as_a_file_keeps_to_its_schema(here: Run, tmp_path: Path
 
 def test_what_a_backtest_prints_keeps_to_its_schema(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     rows = [unit("a", 0, 0, read_bytes=1e9, read_usd=2.0), unit("b", 0, 0, dark_group_s=60.0)]
-    lived = Lived(rows=tuple({**row, "fresh": 1} for row in rows), worked_out=2, found=0)
+    lived = Lived(rows=tuple({**row, "fresh": 1} for row in rows))
     backtest._tell(lived, {}, tmp_path, "json")
     told = json.loads(capsys.readouterr().out)
     validate(the("spark backtest"), told)

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.testing import assertDataFrameEqual
 
 from pipeline.schemas.gold import LEDGER
-from pipeline.transforms.conservation import ConservationInput, conservation, counter_sums
+from pipeline.transforms.conservation import conservation, counter_sums
 from pipeline.transforms.ledger import LedgerInput, copy_sums, ledger, placement_sums
 from pipeline.transforms.prices import PriceRow, ProducerRow, price_table, producer_table
 from pipeline.transforms.reads import read_changes, read_routes, read_sums
@@ -121,8 +121,10 @@ class LedgerWorld:
         grounds = LedgerInput(placement_sums(changes, spans), copied, sizes, self.routes, standing, prices)
         self.ledger = ledger(grounds).localCheckpoint()
         counters = counter_sums(changes, self.readings, spans)
-        self.beside = ConservationInput(self.ledger, counters.localCheckpoint(), self.routes, copied, sizes)
-        self.conservation = conservation(self.beside)
+        self.sides = {
+            "counters": counters.localCheckpoint(), "routes": self.routes, "copied": copied, "sizes": sizes
+        }  # fmt: skip
+        self.conservation = conservation(self.ledger, **self.sides)
         self._spark = spark
 
     def check(

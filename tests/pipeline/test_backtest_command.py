@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from agent.errors import BadInput
+from pipeline.backtest import plot
 from pipeline.backtest.plot import draw
 from pipeline.backtest.ranking import markdown, ranked
 from pipeline.backtest.score import StrategyScores
 from pipeline.backtest.strategies import BUILT_IN
 from pipeline.cli import spark_app
+from pipeline.commands import backtest
+from pipeline.jobs.backtest import BacktestSummary
 
 
 def run(*arguments: str) -> str:
@@ -85,6 +89,38 @@ def test_without_a_price_nothing_costs_zero_dollars_and_reads_decide() -> None:
     rows = ranked(units)
     assert [(row.strategy, row.usd_per_day) for row in rows] == [("local", 0.0), ("near", None), ("far", None)]
     assert "| 2 | near | unknown | unknown | 2.00 |" in markdown(rows, {})
+
+
+def done() -> BacktestSummary:
+    return BacktestSummary(rows=({**unit("a", 0, 0, read_partition_s=9.0), "fresh": 1},))
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(BadInput, match=r"the ranking cannot be written to .*file: .*exists"):
+        backtest._tell(done(), {}, tmp_path / "file", "table")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_ranking_takes_the_place_of_an_earlier_one_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {"ranking.md", "ranking.json", "ranking.svg"}
+    for name in names:
+        (tmp_path / name).write_text("earlier")
+
+    def full(_: object, path: Path) -> None:
+        path.write_text("half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(plot, "draw", full)
+        with pytest.raises(BadInput, match="No space left on device"):
+            backtest._tell(done(), {}, tmp_path, "table")
+    assert {(tmp_path / name).read_text() for name in names} == {"earlier"}
+    backtest._tell(done(), {}, tmp_path, "table")
+    assert {path.name for path in tmp_path.iterdir()} == names
+    assert "earlier" not in {(tmp_path / name).read_text() for name in names}
 
 
 def test_the_picture_is_drawn_the_same_again(tmp_path: Path) -> None:

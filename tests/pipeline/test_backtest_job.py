@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from pipeline.backtest.replay import replay
 from pipeline.backtest.slices import LookRebuilder, LookSlicer
 from pipeline.backtest.strategies import chosen
 from pipeline.jobs.backtest import BacktestRequest, run_backtest
+from pipeline.owner_rules import OwnerBook, OwnerRule, whole_name
 from pipeline.schemas.backtest import UNITS
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.tables import TableStore, WriterBatch
@@ -68,7 +70,8 @@ def filled(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tab
 
 def test_a_history_is_lived_through_once_and_found_again(filled: TableStore) -> None:
     looks = history()
-    first = run_backtest(filled, wanted("as-recorded,execute"))
+    said: list[str] = []
+    first = run_backtest(filled, wanted("as-recorded,execute"), said.append)
     units = filled.read(UNITS).select("said", "acts").collect()
     live = [(look.look, proposal_to_bytes(one)) for look in looks for one in replay_look(look).proposals]
     assert sorted((one.look, one.document.encode()) for row in units for one in row.said) == sorted(live)
@@ -77,11 +80,14 @@ def test_a_history_is_lived_through_once_and_found_again(filled: TableStore) -> 
     assert all(json.loads(act.document)["id"] == act.proposal for act in acts)
     assert first.messages == ()
 
-    more = run_backtest(filled, wanted(), print)
+    more = run_backtest(filled, wanted(), said.append)
     stretches = len({row["stretch_ms"] for row in more.rows})
     assert stretches == 3
-    assert (first.worked_out, first.found) == (2 * stretches, 0)
-    assert (more.worked_out, more.found) == (stretches, 2 * stretches)
+    assert said == [
+        "6 of 6 units are computed; 0 were already there",
+        "3 of 3 units are computed; 6 were already there",
+    ]
+    assert {row["unit"] for row in first.rows} < {row["unit"] for row in more.rows}
 
     table = ranked(more.rows)
     assert {row.strategy for row in table} == {"as-recorded", "no-action", "execute"}
@@ -145,12 +151,33 @@ def test_looks_that_cannot_be_used_are_left_out_and_told(spark: SparkSession, tm
         pytest.param({"from_ms": 2, "to_ms": 2}, "--from is not before --to", id="a stretch that ends as it begins"),
         pytest.param({"cluster": "elsewhere"}, "of test-cluster", id="a cluster that is not there"),
         pytest.param({"groups": "a*"}, "--by groups", id="a pattern with whole looks"),
+        pytest.param({"groups": "[z-a]", "by": "groups"}, "'[z-a]' is none: bad", id="a range that runs backwards"),
+        pytest.param({"groups": "a\udcff", "by": "groups"}, "surrogates not allowed", id="a byte that is no text"),
     ],
 )
 def test_what_cannot_be_lived_through_is_told(filled: TableStore, more: dict[str, Any], sentence: str) -> None:
     with pytest.raises(BadInput) as raised:
         run_backtest(filled, wanted("no-action", **more))
     assert sentence in str(raised.value)
+
+
+NAMES = (
+    "x[a[b]", "xa", "x[", "a&&b", "&", "^", "a^", "a", "ab", "\\", "a\\b", "a.b", "a\nb", "a\n", "😀", "😀😀", "]",
+)  # fmt: skip
+PATTERNS = (
+    "x[a[b]", "x[[]", "a[&&]*", "a&&b", "[^a]", "[!^]", "^", "a", "?", "a?", "*", "\\", "a[\\]b", "[\\a]", "a.b",
+    "a$", "[😀-😁]", "[!😀]", "[]]", "[!]]", "[", "a\n", "[a-]", "[]-a]", "{a}", "[a~|-]",
+)  # fmt: skip
+
+
+def test_a_pattern_of_groups_names_on_spark_what_it_names_elsewhere(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([(name,) for name in NAMES], "name string")
+    fits = [F.col("name").rlike(whole_name(pattern)) for pattern in PATTERNS]
+    found = {row[0]: row[1:] for row in rows.select("name", *fits).collect()}
+    books = [OwnerBook((OwnerRule("group", pattern, "team"),)) for pattern in PATTERNS]
+    for name in NAMES:
+        expected = tuple(fnmatchcase(name, pattern) for pattern in PATTERNS)
+        assert found[name] == tuple(book.of("", name) is not None for book in books) == expected
 
 
 def test_tables_without_telemetry_and_strategies_that_read_otherwise_are_told(

@@ -6,7 +6,9 @@ import pytest
 
 from agent.errors import BadInput
 from agent.values.limits import AgentMode, GainLimits, GroupLimits, Limits, TriggerLimits, TriState
+from pipeline.backtest.replay import LONGEST_MS
 from pipeline.backtest.strategies import BUILT_IN, READ_IN_A_LOOK, chosen, limits_under
+from pipeline.backtest.units import WHOLE, BacktestPart, unit_id
 
 RECORDED = Limits(
     mode=AgentMode.PROPOSE,
@@ -124,3 +126,8 @@ def test_each_limit_that_a_snapshot_rests_on_is_there(path: tuple[str, ...]) -> 
     at: object = {"group": GroupLimits()}.get(path[0], Limits())
     for name in path[path[0] == "group" :]:
         at = getattr(at, name)
+
+
+def test_units_keep_their_names_so_that_what_is_finished_is_found_again() -> None:
+    part = BacktestPart("c", 86_400_000, WHOLE)
+    assert unit_id(chosen("as-recorded")[0], part, "3/17", LONGEST_MS) == "8510cc66a32fffe96bb47220b7d41c31"

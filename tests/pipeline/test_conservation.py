@@ -68,10 +68,10 @@ def check_differences(world: LedgerWorld, histories: dict[str, RandomHistory]) -
 @pytest.mark.parametrize(("times", "share"), [(0, -1.0), (2, 1.0)], ids=["lacks", "has twice"])
 def test_what_the_ledger_lacks_or_has_twice_is_a_difference(spark: SparkSession, times: int, share: float) -> None:
     told = Told().topic("t").reader("g", "t", "c", 0, 600)
-    beside = LedgerWorld(spark, told).beside
-    twice = beside.ledger.where("path <> 'consume'")
+    world = LedgerWorld(spark, told)
+    twice = world.ledger.where("path <> 'consume'")
     for _ in range(times):
-        twice = twice.unionByName(beside.ledger.where("path = 'consume'"))
-    rows = {row["path"]: row for row in conservation(beside._replace(ledger=twice)).collect()}
+        twice = twice.unionByName(world.ledger.where("path = 'consume'"))
+    rows = {row["path"]: row for row in conservation(twice, **world.sides).collect()}
     assert rows.pop("consume")["difference_share"] == share
     assert {row["difference_bytes"] for row in rows.values()} == {0.0}

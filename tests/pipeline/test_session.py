@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from pyspark.sql import SparkSession
 
+from agent.errors import ConfigError
 from pipeline.session import MANY_ROWS, cores, settings_of, short_job, sized, small_batches
 
 JAVA = "spark.driver.extraJavaOptions"
@@ -21,6 +22,16 @@ JAVA = "spark.driver.extraJavaOptions"
 )
 def test_as_many_partitions_as_tasks_run_at_a_time(master: str, number: int) -> None:
     assert cores(master) == number
+
+
+@pytest.mark.parametrize(
+    "master",
+    ["local[]", "local[x]", "local[0]", "local[-1]", "local[,4]", "local-cluster[2]", "local-cluster[*,4,1024]"],
+)
+def test_a_local_master_without_a_number_of_cores_is_refused(master: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        settings_of(master, {}, "parquet")
+    assert f"the master {master} does not say how many cores" in refused.value.what
 
 
 def test_another_masters_spark_is_told_only_what_rackwise_needs() -> None:

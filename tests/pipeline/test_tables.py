@@ -1,4 +1,4 @@
-"""Tables, as Delta Lake and as Parquet: batches once, replacing, merging, columns that are added, newer versions."""
+"""Tables, as Delta Lake and as Parquet: batches once, replacing, columns that are added, newer versions."""
 
 from __future__ import annotations
 
@@ -102,13 +102,6 @@ def test_replacing_without_a_condition_leaves_only_the_new_rows(tables: TableSto
     check(tables, HOURS, ("a", 3, 3, "d2"))
 
 
-@pytest.mark.parametrize("table", [HOURS, WHOLE], ids=["a partitioned table", "a table of one piece"])
-def test_merging_replaces_by_key_and_adds_the_rest(tables: TableStore, table: TableSpec) -> None:
-    tables.merge(table, rows(tables, ("a", 1, 1, "d1"), ("a", 2, 2, "d1"), ("b", 1, 3, "d2")))
-    tables.merge(table, rows(tables, ("a", 2, 20, "d1"), ("b", 5, 50, "d3")))
-    check(tables, table, ("a", 1, 1, "d1"), ("a", 2, 20, "d1"), ("b", 1, 3, "d2"), ("b", 5, 50, "d3"))
-
-
 def test_names_that_would_end_a_literal_do_not(tables: TableStore) -> None:
     odd = 'it\'s \\ `odd` "ü"'
     tables.replace_where(HOURS, rows(tables, (odd, 1, 1, "d1"), ("a", 1, 2, "d1")))
@@ -170,5 +163,5 @@ def test_a_change_of_parquet_that_was_decided_is_finished_by_the_next_writer(
     with pytest.raises(Killed):
         tables.replace_where(HOURS, rows(tables, ("a", 1, 10, "d1")), where)
     monkeypatch.undo()
-    tables.merge(HOURS, rows(tables, ("a", 4, 4, "d4")))
+    tables.replace_where(HOURS, rows(tables, ("a", 4, 4, "d4")), {"day": ["d4"]})
     check(tables, HOURS, ("a", 1, 10, "d1"), ("a", 3, 3, "d3"), ("a", 4, 4, "d4"))
