@@ -36,6 +36,8 @@ MAX_RECORD_CHARS = 900_000
 MOST_LINE_BYTES = 2 * MAX_RECORD_CHARS
 _MOST_PARTS = 128
 """Fragments of one event, and of all incomplete ones. The memory of 100,000 partitions has 40."""
+MOST_EVENT_BYTES = _MOST_PARTS * MAX_RECORD_CHARS
+"""Of an event whose fragments are joined."""
 _NEEDED = ("kind", "subject", "cluster", "look", "n", "taken_ms", "data", "v")
 _FIELD_TYPES = (str, str, str, str, int, int, dict, int)
 """Of `TelemetryEvent` as JSON, where it needs them."""
@@ -321,7 +323,7 @@ def _joined(open_events: dict[tuple[str, int], dict[int, str]], event: Telemetry
 
 def from_pieces(pieces: Mapping[int, str]) -> TelemetryEvent | None:
     """The event whose fragments these are, by their numbers; None of an unknown kind. Raises UnreadableError."""
-    whole = _loads("".join(text for _, text in sorted(pieces.items())), _MOST_PARTS * MAX_RECORD_CHARS)
+    whole = _loads("".join(text for _, text in sorted(pieces.items())), MOST_EVENT_BYTES)
     if whole is not None and whole.kind is EventKind.FRAGMENT:
         raise UnreadableError("a fragment is made of fragments")
     return whole

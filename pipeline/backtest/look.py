@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from agent.decode.members import decode_members
 from agent.model.build_snapshot import build_snapshot
-from agent.telemetry.events import INPUT_SHAPES, MOST_LINE_BYTES, VERSION, EventKind, TelemetryEvent, from_lines
+from agent.telemetry.events import INPUT_SHAPES, MOST_EVENT_BYTES, VERSION, EventKind, TelemetryEvent, from_lines
 from agent.telemetry.looks import CycleInputs, IncompleteLookError, observation_from_events
 from agent.values.limits import Limits
 from agent.values.memo import Memo
@@ -123,7 +123,7 @@ def _events(rows: Iterable[EventRow]) -> Iterator[TelemetryEvent]:
 
 def _data(row: EventRow) -> dict[str, object]:
     try:
-        data = read_json(row.data, most_bytes=MOST_LINE_BYTES, as_seen=True)
+        data = read_json(row.data, most_bytes=MOST_EVENT_BYTES, as_seen=True)
     except (ForeignJsonError, TypeError) as error:
         raise UnreadableError(f"event {row.n} of look {row.look} has no data that can be read: {error}") from error
     if not isinstance(data, dict):

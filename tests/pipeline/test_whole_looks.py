@@ -20,12 +20,13 @@ from agent.loop import CycleStages, run_cycle
 from agent.record.files import read_events
 from agent.record.recorder import CycleRecorder, RecordPlan
 from agent.telemetry.changes import FullLook, LookHead
-from agent.telemetry.events import EventKind, TelemetryEvent, to_lines
-from agent.telemetry.looks import observation_rows
+from agent.telemetry.events import MOST_LINE_BYTES, EventKind, TelemetryEvent, to_lines
+from agent.telemetry.looks import CycleInputs, observation_rows
 from agent.values.limits import Limits
 from agent.values.memory import Memory
-from agent.values.observation import Observation, RawTopic
+from agent.values.observation import Observation, RawPartition, RawTopic
 from assignors.problem import TopicPartition
+from pipeline.backtest.look import EventRow, looks_of
 from pipeline.backtest.strategies import chosen
 from pipeline.jobs.backtest import BacktestRequest, run_backtest
 from pipeline.jobs.fleet import plan_looks
@@ -51,6 +52,7 @@ from tests.recorded_looks import observation_to_events
 
 MakeTables = Callable[[str, Format], TableStore]
 WAITS = "it stands on a full look of which events are missing; looks are known again from the next full look on"
+REPLICAS = (1_000_000_001, 1_000_000_002, 1_000_000_003)
 SETTINGS = RefreshSettings(prices=(PriceRow("a", "b", 0.01),))
 
 
@@ -116,6 +118,20 @@ def test_an_event_in_fragments_is_kept_moved_and_missed() -> None:
     lacking = [row for row in first if row is not next(row for row in first if row.kind == EventKind.FRAGMENT)]
     (row,) = silver_of(whole_rows(changed, by_number(lacking)))
     assert row.row == {"complete": False, "full": None, "problem": WAITS}
+
+
+def test_an_event_that_is_longer_than_a_record_is_read_by_backtest_and_fleet_as_by_silver() -> None:
+    """Joined and moved it is one row again, of a length that no record has."""
+    ends = {TopicPartition("huge", number): 10**14 for number in range(30_000)}
+    partitions = tuple(RawPartition(number, 1, REPLICAS, REPLICAS, ()) for number in range(30_000))
+    huge = replace(SMALL, topics=(RawTopic("huge", "id", False, partitions, None),), end_offsets=ends)
+    moved = replace(huge, end_offsets={tp: end + 1 for tp, end in ends.items()})
+    first, changed, _ = both(huge, moved)
+    rows = whole_rows(changed, by_number(first))
+    assert max(len(row.data) for row in rows) > MOST_LINE_BYTES
+    (look,) = looks_of(EventRow(**{name: getattr(row, name) for name in EventRow._fields}) for row in rows)
+    assert isinstance(look, CycleInputs), look
+    assert look.observation.end_offsets == moved.end_offsets
 
 
 def test_kept_events_of_something_else_make_a_look_unknown_and_nothing_else() -> None:
