@@ -70,16 +70,14 @@ class RawMember:
     def __enter__(self) -> Self:
         self.member_id = self._ask(JOIN_GROUP, self._join_message(), 4, _PATIENCE_MS).member_id
         deadline = Deadline.after_ms(_PATIENCE_MS)
-        while True:
+        while not self.joined:
             try:
                 self._join()
+                self.joined = True
             except CallFailed:
                 if self._is_member():
                     return self
                 assert not deadline.over, f"the coordinator of {self.group} does not have the member"
-            else:
-                break
-        self.joined = True
         self._heart = threading.Thread(target=self._beat, daemon=True, name=f"heart of {self.group}")
         self._heart.start()
         return self

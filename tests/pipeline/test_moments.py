@@ -1,4 +1,4 @@
-"""Dates and times of options and bills: one rule, whoever reads them."""
+"""Dates and times of options and bills: one rule for all of them."""
 
 from __future__ import annotations
 
