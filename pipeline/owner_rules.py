@@ -55,7 +55,7 @@ class OwnerBook:
 def regex_of(pattern: str) -> str:
     """The pattern as a regular expression that Python and Java read alike. It fits a whole name.
 
-    Raises ValueError for a pattern with a range that ends before it begins, or with half a surrogate pair.
+    Raises ValueError for a pattern with a range that ends before it begins.
     """
     out: list[str] = []
     at = 0
@@ -71,19 +71,20 @@ def regex_of(pattern: str) -> str:
     regex = "".join(out)
     try:
         re.compile(regex)
-        pattern.encode()
     except re.error as error:
         raise ValueError(f"pattern {pattern!r} is none: {error.msg}") from None
-    except UnicodeEncodeError as error:
-        raise ValueError(f"pattern {pattern!r} is none: {error.reason}") from None
     return regex
 
 
 def whole_name(pattern: str) -> str:
     """The pattern for Spark's RLIKE, which searches in a text and takes ``$`` for the place before a last newline too.
 
-    Raises ValueError as `regex_of`.
+    Raises ValueError as `regex_of`, and for half a surrogate pair, which Py4J cannot send to Spark.
     """
+    try:
+        pattern.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"pattern {pattern!r} is none: {error.reason}") from None
     return rf"^(?s:{regex_of(pattern)})\z"
 
 

@@ -16,7 +16,7 @@ from tests.act.journals import make_topics, new_prefix, opened, plan
 from tests.cluster.driver import ClusterDriver
 from tests.conftest import WatchedCluster
 
-pytestmark = [pytest.mark.integration]
+pytestmark = pytest.mark.integration
 KEY, NEXT = (JournalKey(text.encode() * 3) for text in ("in force", "the next"))
 PLAN = ReassignmentPlan(
     "p-1",

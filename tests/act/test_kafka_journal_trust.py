@@ -36,7 +36,7 @@ from tests.cluster.driver import ClusterDriver
 from tests.conftest import WatchedCluster
 from tests.observe.live import wait_for
 
-pytestmark = [pytest.mark.integration]
+pytestmark = pytest.mark.integration
 KEY, NEXT, THEIRS = (JournalKey(text.encode() * 3) for text in ("in force", "the next", "a foe's "))
 Start = Callable[[LeadershipPlan], JournalLeadership]
 

@@ -42,7 +42,7 @@ from tests.act.journals import (
 from tests.act.leader_processes import LeaderProcess, members_of, the_leader
 from tests.observe.live import wait_for
 
-pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.drill
 
 SEEDS = int(os.environ.get("RACKWISE_DRILL_SEEDS", "2"))
 TAKEOVER_MS = 15_000

@@ -119,7 +119,6 @@ def test_every_documented_right_is_in_the_matrix() -> None:
 
 
 @pytest.mark.drill
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("right", NAMED, ids=str)
 def test_a_right_that_is_missing_is_a_loss_that_is_told(
     secured: EmbeddedCluster, grants: Grants, prefix: str, right: Right

@@ -51,7 +51,7 @@ from tests.raw_member import RawMember
 from tests.watching_agent import WatchingAgent, settings_for
 from tests.workload import brokers
 
-pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.drill
 
 READERS, SHOP = "readers", "shop"
 PARTITIONS = 6

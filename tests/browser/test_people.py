@@ -23,7 +23,7 @@ from tests.browser.browser import (
 from tests.browser.cut_proxy import CutProxy
 
 SHARED = "with replicas that share a rack"
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.integration
 
 
 class BrowsedPage(NamedTuple):

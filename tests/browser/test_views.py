@@ -25,7 +25,7 @@ from tests.browser.cut_proxy import CutProxy
 from tests.browser.views import VIEWS, ShownView
 from tests.web.page.fetch_assets import TEST_VENDOR, locked_files
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.integration
 AXE = (TEST_VENDOR / "axe.min.js").read_text()
 KEPT = os.environ.get("RACKWISE_PICTURES")
 COLOURS = 256

@@ -109,7 +109,6 @@ def assignor(cluster: EmbeddedCluster, group: LibrdkafkaGroup) -> str | None:
 
 
 @pytest.mark.drill
-@pytest.mark.timeout(900)
 def test_the_demo_with_the_plug_in_ends_by_itself_with_both_figures() -> None:
     packaged_jar()
     done = rackwise("demo", "--seconds", "90", within_s=800, DEMO_PLUGIN="1")

@@ -26,7 +26,7 @@ from tests.drill.harness import SEEDS
 from tests.drill.moves import SLOWLY, Row, Run
 from tests.observe.live import wait_for
 
-pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.drill
 
 REFUSED = "has lost records"
 ADVICE = "Make sure that no reassignment runs and no throttle is left"

@@ -20,7 +20,7 @@ from tests.drill.harness import SEEDS
 from tests.drill.moves import EITHER, Harm, Row, Run, controller_of
 from tests.observe.live import wait_for
 
-pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.drill
 
 CONFIGS = "kafka.admin.ConfigCommand"
 

@@ -18,7 +18,7 @@ from tests.drill.harness import SEEDS
 from tests.drill.moves import SLOWLY, Harm, Row, Run, partitions
 from tests.drill.reassignment_proxy import Started
 
-pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.drill
 
 HOUR_MS = 3_600_000
 TEN_YEARS_MS = 3_652 * 24 * HOUR_MS

@@ -16,7 +16,7 @@ from tests.drill.harness import SEEDS
 from tests.drill.moves import EITHER, SLOWLY, Harm, Row, Run, controller_of
 from tests.drill.reassignment_proxy import ALTER_CONFIGS, DESCRIBE_CONFIGS, LIST_REASSIGNMENTS, METADATA, Cut
 
-pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.drill
 
 UNREAD_S = 6.0
 

@@ -18,7 +18,7 @@ from tests.drill.harness import SEEDS, drilled
 from tests.drill.moves import SLOWLY, Row, Run, journal_topics, running
 from tests.drill.reassignment_proxy import WatchingProxy
 
-pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.drill
 
 USER = "rackwise-executor"
 USERS = {"admin": "admin-secret", USER: "executor-secret"}

@@ -17,7 +17,7 @@ from tests.drill.moves import Run, running
 from tests.drill.process import Process
 from tests.drill.reassignment_proxy import WatchingProxy
 
-pytestmark = [pytest.mark.drill, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.drill
 
 FROZEN_S = 30.0
 

@@ -84,7 +84,6 @@ def agent(embedded_cluster: EmbeddedCluster) -> Iterator[ObeyingAgent]:
 
 
 @pytest.mark.drill
-@pytest.mark.timeout(120)
 def test_a_pause_goes_by_the_topic_and_its_answer_comes_by_the_journal(
     embedded_cluster: EmbeddedCluster, agent: ObeyingAgent
 ) -> None:
@@ -109,7 +108,6 @@ def test_a_pause_goes_by_the_topic_and_its_answer_comes_by_the_journal(
     assert pause_in(read_journal(agent.plan)) is None
 
 
-@pytest.mark.timeout(120)
 def test_a_person_at_the_page_pauses_and_resumes_by_the_topic(agent: ObeyingAgent) -> None:
     wait_for(agent.leads, "the agent leads", 60)
     desk = CommandDesk(plan=agent.plan, witness=CommandWitness("two", (KEY,)), journal=lambda: read_journal(agent.plan))

@@ -21,7 +21,7 @@ from testbed.cluster import EmbeddedCluster
 from tests.agent_process import Running, wait_for
 from tests.command import rackwise
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.integration
 CROWDED = [[1, 4], [4, 1]]
 """Brokers 1 and 4 are both in rack a."""
 REASON = "outlive a rack"

@@ -94,7 +94,6 @@ def test_all_is_read_in_its_rack_after_each_join_and_leave_and_few_partitions_mo
 
 
 @pytest.mark.drill
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("version", ["4.1.1", NEWEST])
 def test_the_same_on_the_oldest_and_the_newest_release(jar: Path, version: str, tmp_path: Path) -> None:
     check_joins_and_leaves(jar, (version, jars_of(version, tmp_path / "jars")))

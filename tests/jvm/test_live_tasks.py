@@ -182,7 +182,6 @@ def assert_warming(application: Application, before: Tasks) -> None:
 
 
 @pytest.mark.drill
-@pytest.mark.timeout(900)
 def test_a_slow_instance_gets_its_tasks_two_by_two_when_it_has_caught_up(jar: Path) -> None:
     with applications(jar, "slow") as java:
         slow = Application(java, "slow", **{"acceptable.recovery.lag": str(ACCEPTABLE)})

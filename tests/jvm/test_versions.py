@@ -10,7 +10,6 @@ from tests.jvm.building import JAR, run_maven
 
 
 @pytest.mark.drill
-@pytest.mark.timeout(900)
 def test_the_jar_passes_its_tests_on_the_oldest_and_the_newest_release_and_is_the_same(tmp_path: Path) -> None:
     jars = set()
     for profile in ("kafka-4.1", "kafka-4.4"):

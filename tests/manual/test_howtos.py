@@ -20,8 +20,6 @@ from tests.conftest import ClusterFactory
 from tests.manual.howto_blocks import DOCS, HowToBlock, blocks, documents
 from tests.manual.howto_shell import HowToShell, make_command
 
-pytestmark = pytest.mark.timeout(600)
-
 START, LOOK, GROW, FLEET = "start.md", "howto/look.md", "howto/scale-out.md", "howto/fleet.md"
 README = DOCS.parent / "README.md"
 ADDRESS = "RACKWISE_KAFKA_BOOTSTRAP_SERVERS"

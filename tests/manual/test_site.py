@@ -52,7 +52,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "site"
 
 
-@pytest.mark.timeout(120)
 def test_the_site_has_a_page_for_every_document(site: Path) -> None:
     missing = [name for name in PAGES if not (site / Path(name).with_suffix(".html")).exists()]
     assert missing == []

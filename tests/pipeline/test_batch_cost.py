@@ -38,7 +38,7 @@ class BatchCost(NamedTuple):
     """Table -> commits to its log; those without any are left out."""
 
 
-@pytest.mark.timeout(900)  # four whole batches: some minutes where other tests run beside it
+@pytest.mark.timeout(2400)  # four whole batches: minutes, and more than ten where other tests run beside it
 def test_a_batch_takes_so_many_jobs_and_a_commit_for_each_table(delta_tables: TableStore) -> None:
     """Four looks a minute apart, all in one hour."""
     first, second, third, fourth = recorded(lambda _: with_tasks(shop()), 4)

@@ -17,7 +17,6 @@ MOST_SHARE = 0.005
 WORLDS = 25
 
 
-@pytest.mark.timeout(900)
 @settings(
     max_examples=2,
     deadline=None,

@@ -240,7 +240,6 @@ def test_no_event_about_the_cluster_ends_the_task_that_joins_its_fragments(chang
 
 
 @pytest.mark.drill
-@pytest.mark.timeout(600)
 def test_a_refresh_divides_a_large_look_and_comes_to_the_same(
     make_tables: Callable[..., TableStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,7 @@ from pipeline.tables import TableStore
 from testbed.cluster import ClusterSecurity, ClusterSpec, EmbeddedCluster
 from tests.pipeline.topics import Counted, counted, event, runner
 
-pytestmark = [pytest.mark.integration, pytest.mark.drill, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration, pytest.mark.drill]
 
 PASSWORD = "reader-secret"
 NAMES = IngestTopics(telemetry="rackwise.telemetry", proposals="rackwise.proposals", journal="rackwise.journal")

@@ -110,7 +110,6 @@ def test_open_minutes_are_those_of_the_specification(zone: str) -> None:
 
 
 @pytest.mark.drill
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("zone", sorted(available_timezones()))
 def test_open_minutes_are_those_of_the_specification_in_every_zone_and_shape(zone: str) -> None:
     assert {shape: wrong for shape in SHAPES if (wrong := wrong_minutes(zone, *SHAPES[shape]))} == {}
