@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipeline.local_relation import local_relation
-from pipeline.owner_rules import OwnerRule, regex_of
+from pipeline.owner_rules import OwnerRule, whole_name
 from pipeline.schemas.gold import OWNERS
 from pipeline.tables import TableStore
 
@@ -13,7 +13,7 @@ _Row = tuple[int, str, str, str, str, str | None]
 def write_owners(tables: TableStore, rules: tuple[OwnerRule, ...]) -> bool:
     """The rules in place of those of the table; False where they are the same. Without a rule nothing changes."""
     rows = [
-        (rank, one.kind, one.pattern, f"^(?s:{regex_of(one.pattern)})$", one.team, one.cost_centre)
+        (rank, one.kind, one.pattern, whole_name(one.pattern), one.team, one.cost_centre)
         for rank, one in enumerate(rules, 1)
     ]
     if not rules or rows == _rows(tables):
