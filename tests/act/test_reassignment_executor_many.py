@@ -54,6 +54,8 @@ def test_5400_partitions_are_moved_though_a_topic_is_deleted_and_the_agent_dies(
         for topic, count in (("kept", KEPT), ("lost", DELETED)):
             topic_with(servers, topic, [[1, 2]] * count)
         with WireAdminClient({"bootstrap_servers": servers.split(",")}) as hand:
+            # Until then brokers are busy with the logs of these, and answer no transaction in time.
+            wait_for(lambda: logs_of(hand) == 2 * (KEPT + DELETED), "brokers have made all logs", 600)
             # Those of the topic that is deleted come last, so that most of the way is before them.
             after = {TopicPartition("kept", at): (1, 3) for at in range(KEPT)}
             after |= {TopicPartition("lost", at): (1, 3) for at in range(DELETED)}
@@ -88,6 +90,13 @@ def test_5400_partitions_are_moved_though_a_topic_is_deleted_and_the_agent_dies(
         largest = max(len(record.value or b"") for record in records(servers, prefix))
         assert largest < MAX_VALUE_BYTES
         print(f"{took_s:.0f} s, {len(batches)} batches, taken over after {taken_over}, largest record {largest:,} B")
+
+
+def logs_of(hand: WireAdminClient) -> int:
+    """Number of the replicas of the topics that are moved, by the log dirs of the brokers."""
+    hand.describe_brokers(LIMITS.request_timeout_ms)
+    sizes = hand.describe_log_dirs(LIMITS.request_timeout_ms).replica_bytes
+    return sum(1 for _, partition in sizes if partition.topic in {"kept", "lost"})
 
 
 def ended(journal: KafkaJournal) -> int:
