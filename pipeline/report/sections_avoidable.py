@@ -50,7 +50,7 @@ def avoidable_section(facts: ReportFacts, cost: AvoidableCost) -> ReportSection:
         name="avoidable",
         title="Avoidable cost",
         lead=_lead(facts, cost),
-        grid=grid(facts, tuple(one for one in columns if one[0] not in hidden), cost.lines),
+        grid=grid(facts, columns, cost.lines, hidden),
         notes=_notes(facts, cost),
         as_cards=True,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from agent.values.number_format import counted
 from pipeline.report import words
@@ -15,7 +15,6 @@ from pipeline.report.document import (
     ReportSection,
     Row,
     ValueUnit,
-    grid_of,
 )
 from pipeline.report.facts import LASTING_PATHS, DailyCost, RackPairBytes, ReaderLocality, ReportFacts
 from pipeline.report.pace import CoveredPace, price_applied, sum_of_known
@@ -27,9 +26,13 @@ _NO_RACK = "rack unknown"
 _UNDECIDED = ColumnHead("unknown whether avoidable", ValueUnit.BYTES)
 
 
-def grid(facts: ReportFacts, columns: Columns[Row], rows: Sequence[Row]) -> ReportGrid:
-    """A grid that names clusters only where there are several."""
-    return grid_of(columns, rows, drop=lambda head: head is CLUSTER and not facts.several)
+def grid(
+    facts: ReportFacts, columns: Columns[Row], rows: Sequence[Row], hidden: Collection[ColumnHead] = ()
+) -> ReportGrid:
+    """A grid without the hidden columns, which names clusters only where there are several."""
+    hidden = {*hidden, *(() if facts.several else (CLUSTER,))}
+    kept = [(head, value) for head, value in columns if head not in hidden]
+    return ReportGrid(tuple(head for head, _ in kept), tuple(tuple(value(row) for _, value in kept) for row in rows))
 
 
 def labelled(facts: ReportFacts, cluster: str, name: str) -> str:
@@ -116,7 +119,6 @@ def _price_date(row: RackPairBytes) -> str:
 
 def ledger_section(facts: ReportFacts) -> ReportSection:
     """Bytes by path and pair of racks; what is unavoidable and what is paid once are apart."""
-    undecided = any(map(_undecided, facts.pairs))
     columns: Columns[RackPairBytes] = (
         (CLUSTER, lambda row: row.cluster),
         (ColumnHead("path"), lambda row: row.path),
@@ -136,7 +138,7 @@ def ledger_section(facts: ReportFacts) -> ReportSection:
         name="ledger",
         title="Ledger by path and pair of racks",
         lead=_ledger_lead(facts),
-        grid=grid(facts, tuple(one for one in columns if one[0] is not _UNDECIDED or undecided), facts.pairs),
+        grid=grid(facts, columns, facts.pairs, hidden=() if any(map(_undecided, facts.pairs)) else (_UNDECIDED,)),
         plot=_ledger_bars(facts),
         alternative_text="Bytes of each path: within a rack, across racks and unavoidable, across racks and avoidable, "
         "across racks and paid once, unknown.",
@@ -287,5 +289,4 @@ def _locality_heat(facts: ReportFacts) -> HeatMap | None:
         absent=frozenset(
             (i, j) for i, group in enumerate(groups) for j, rack in enumerate(racks) if (group, rack) not in found
         ),
-        label="read within the rack",
     )
