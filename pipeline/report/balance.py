@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from agent.values.number_format import counted
+from config.foreign_text import shortened
 from pipeline.exact_sums import total_sum
 from pipeline.report import words
 
@@ -93,5 +94,5 @@ def _difference(row: LedgerBalance) -> str:
 def _unknown(row: LedgerBalance) -> str:
     if not row.unknown:
         return ""
-    why = words.shown(row.why_unknown or "")
+    why = shortened(row.why_unknown or "")
     return f"; for {counted(row.unknown, 'row')} of topic, path and hour it is unknown ({why})"

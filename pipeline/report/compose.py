@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agent.values.number_format import counted, few
+from config.foreign_text import shortened
 from pipeline.owner_rules import OwnerBook
 from pipeline.report import words
 from pipeline.report.avoidable import avoidable_cost
@@ -147,7 +148,7 @@ def _unknown(facts: ReportFacts) -> Iterator[str]:
             key = row.path, row.why_unknown or "reason not recorded"
             sizes[key] = sizes.get(key, 0.0) + (row.bytes or 0.0)
     for (path, why), size in sorted(sizes.items()):
-        yield f"Unknown, path {path}: {_size(size)} may or may not have crossed racks ({words.shown(why)})."
+        yield f"Unknown, path {path}: {_size(size)} may or may not have crossed racks ({shortened(why)})."
     if facts.pairs and not sizes:
         yield "For every byte in the ledger both racks are known."
 
@@ -191,4 +192,4 @@ def _records(facts: ReportFacts) -> Iterator[str]:
 
 
 def _reasons(problems: Sequence[UnusableInput]) -> str:
-    return "; ".join(f"{problem.number:,}: {words.shown(problem.why)}" for problem in problems[:5])
+    return "; ".join(f"{problem.number:,}: {shortened(problem.why)}" for problem in problems[:5])

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent.values.number_format import counted
+from config.foreign_text import shortened
 from pipeline.report import words
 from pipeline.report.advice import subject_of, todo
 from pipeline.report.avoidable import AvoidableCost, AvoidableLine
@@ -82,7 +83,7 @@ def _nothing_to_save(facts: ReportFacts, cost: AvoidableCost, pace: CoveredPace)
 
 
 def _unknown_racks(unknown: Sequence[RackPairBytes], *, every: bool) -> str:
-    why = "; ".join(sorted({words.shown(row.why_unknown) for row in unknown if row.why_unknown})[:2])
+    why = "; ".join(sorted({shortened(row.why_unknown) for row in unknown if row.why_unknown})[:2])
     size = "all bytes" if every else words.volume(sum(row.bytes or 0.0 for row in unknown))
     because = f" ({why})" if why else ""
     return f"Set the missing racks first: for {size} it is unknown whether they cross racks{because}."

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from xml.sax.saxutils import escape
 
-from config.foreign_text import harmless
+from config.foreign_text import harmless, shortened
 from pipeline.report.document import (
     SHOWN,
     Cell,
@@ -24,7 +24,7 @@ from pipeline.report.document import (
 )
 from pipeline.report.plots import to_svg
 from pipeline.report.style import STYLE
-from pipeline.report.words import shown, written
+from pipeline.report.words import written
 
 _LONG = 36
 _MOST_ROWS = 1_000
@@ -145,7 +145,7 @@ class _Page:
 
     def _link(self, names: str, text: str) -> str:
         place = _place(names, text)
-        label = _text(shown(text))
+        label = _text(shortened(text))
         return f'<a href="#{place}">{label}</a>' if place in self._places else label
 
 

@@ -17,7 +17,7 @@ from pipeline.report.document import (
     ValueUnit,
 )
 from pipeline.report.facts import LASTING_PATHS, DailyCost, RackPairBytes, ReaderLocality, ReportFacts
-from pipeline.report.pace import CoveredPace, price_applied, sum_of_known
+from pipeline.report.pace import DAY, CoveredPace, price_applied, sum_of_known
 from pipeline.report.summaries import CONSUME
 
 CLUSTER = ColumnHead("cluster")
@@ -70,7 +70,7 @@ def _cost_lead(facts: ReportFacts) -> str:
     bill = f"cost {words.money(sum(usd))}{price_applied(facts)}" if usd else "have no known price"
     text = f"{words.volume(size)} crossed racks in this period and {bill}"
     pace = CoveredPace(facts)
-    daily = sum_of_known(pace.over(row.usd, row.cluster, words.SECONDS_PER_DAY) for row in facts.costs)
+    daily = sum_of_known(pace.over(row.usd, row.cluster, DAY) for row in facts.costs)
     if usd and daily is not None:
         text += f", which is {words.money(daily)} a day at this pace"
     without = sum(row.unpriced_bytes or 0.0 for row in facts.costs)

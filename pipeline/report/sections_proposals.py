@@ -10,7 +10,7 @@ from pipeline.report.advice import todo
 from pipeline.report.document import ColumnHead, Columns, ReportSection, ScatterPlot, ValueUnit
 from pipeline.report.facts import MeasuredOutcome, OpenProposal, PredictionErrors, ReportFacts
 from pipeline.report.first import by_worth
-from pipeline.report.pace import CoveredPace
+from pipeline.report.pace import DAY, CoveredPace
 from pipeline.report.period import minute_of
 from pipeline.report.sections_avoidable import PROPOSAL
 from pipeline.report.sections_cost import CLUSTER, grid
@@ -28,10 +28,7 @@ def open_section(facts: ReportFacts) -> ReportSection:
             lambda row: None if row.gain_usd_per_day is None else -row.gain_usd_per_day,
         ),
         (ColumnHead("across racks afterwards, predicted", ValueUnit.BYTES_PER_S), lambda row: row.after_bytes_per_s),
-        (
-            ColumnHead("subject's bill now", ValueUnit.USD_PER_DAY),
-            lambda row: pace.over(row.usd, row.cluster, words.SECONDS_PER_DAY),
-        ),
+        (ColumnHead("subject's bill now", ValueUnit.USD_PER_DAY), lambda row: pace.over(row.usd, row.cluster, DAY)),
         (
             ColumnHead("its bytes across racks now", ValueUnit.BYTES_PER_S),
             lambda row: pace.over(row.cross_bytes, row.cluster, 1.0),

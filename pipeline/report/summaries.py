@@ -24,10 +24,10 @@ from pipeline.report.facts import (
     RestoreSpeed,
     WarmupTimes,
 )
+from pipeline.report.words import HOUR_S
 
 CONSUME = "consume"
 OTHER_READS = "consume, all other groups"
-HOUR_S = 3_600.0
 _THIN = 0.9
 _QUANTITIES = {
     "moves": ("predicted_moves", "measured_moves"),

@@ -12,8 +12,8 @@ from pyspark.sql import functions as F
 from pipeline.exact_sums import total, total_sum
 from pipeline.report.facts import DayCoverage, OpenFinding, ProposalText, TopicCost, WeekCoverage
 from pipeline.report.period import between
-from pipeline.report.summaries import HOUR_S
 from pipeline.report.weeks import WeekWindows
+from pipeline.report.words import HOUR_S
 
 
 def topic_costs(ledger: DataFrame) -> DataFrame:

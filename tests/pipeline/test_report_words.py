@@ -6,6 +6,7 @@ import pytest
 
 from agent.errors import BadInput
 from agent.values.proposal import ProposalReason
+from config.foreign_text import shortened
 from pipeline.commands.report import _formats
 from pipeline.report import words
 from pipeline.report.advice import todo
@@ -43,7 +44,7 @@ HOUR_MS = 3_600_000
         pytest.param(words.duration(720), "12 min", id="minutes"),
         pytest.param(words.duration(11_520), "3.2 h", id="hours"),
         pytest.param(words.number(1234.0, "records/s"), "1,234 records/s", id="a number with its unit"),
-        pytest.param(words.shown("a\x00b\nc"), "a\\x00b\\nc", id="what cannot be printed is escaped"),
+        pytest.param(shortened("a\x00b\nc"), "a\\x00b\\nc", id="what cannot be printed is escaped"),
         pytest.param(words.short("abcdefghij", 5), "ab…ij", id="a long name is cut in the middle"),
         pytest.param(escaped("<b>|`x`_"), "\\<b\\>\\|\\`x\\`\\_", id="a name makes no markup of Markdown"),
     ],
