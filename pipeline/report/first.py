@@ -22,17 +22,13 @@ from pipeline.schemas import gold
 def first_line(facts: ReportFacts, cost: AvoidableCost) -> str:
     """One sentence. ``cost`` is `avoidable.avoidable_cost` of the facts."""
     pace = CoveredPace(facts)
-    ranked = [row for row in by_worth(facts) if may_save(row)]
-    if not cost.lines:
-        return _without_line(facts, cost, ranked, pace)
-    line, named = cost.lines[0], {one.remedy.proposal for one in cost.lines}
-    better = next((row for row in ranked if row not in named and _gain(row) > (line.usd_per_day or 0.0)), None)
-    return _sentence(facts, line, pace) if better is None else f"{todo(better)}: {worth(better, pace)}."
-
-
-def _without_line(facts: ReportFacts, cost: AvoidableCost, ranked: Sequence[OpenProposal], pace: CoveredPace) -> str:
-    if ranked:
-        return f"{todo(ranked[0])}: {worth(ranked[0], pace)}."
+    line = cost.lines[0] if cost.lines else None
+    named = {one.remedy.proposal for one in cost.lines}
+    for row in by_worth(facts):
+        if may_save(row) and row not in named and (line is None or _gain(row) > (line.usd_per_day or 0.0)):
+            return f"{todo(row)}: {worth(row, pace)}."
+    if line is not None:
+        return _sentence(facts, line, pace)
     if gold.OUTCOMES.name in facts.absent:
         return f"Unknown: the table {gold.OUTCOMES.name} does not exist yet, so no proposal can be shown."
     return _nothing_to_save(facts, cost, pace)
@@ -40,15 +36,13 @@ def _without_line(facts: ReportFacts, cost: AvoidableCost, ranked: Sequence[Open
 
 def _sentence(facts: ReportFacts, line: AvoidableLine, pace: CoveredPace) -> str:
     remedy = line.remedy
-    bill = _bill(line.usd, line.usd_per_day, line.usd_per_month, pace)
-    crossing = f"{pace.volume(line.avoidable_bytes, remedy.cluster)} cross racks avoidably{bill}"
+    crossing = _crossing(line.avoidable_bytes, line.usd, remedy.cluster, pace)
     if remedy.proposal is None:
         absent = gold.OUTCOMES.name in facts.absent
         head = "What is proposed is unknown" if absent else "Nothing is proposed yet"
         return f"{head} for {_what(line)}: {crossing}; run {remedy.command} to see why."
     gain = _gain(remedy.proposal)
-    predicted = f", predicted to change the cost by {words.money(-gain, sign=True)} a day" if gain else ""
-    return f"{remedy.todo}: {crossing}{predicted}."
+    return f"{remedy.todo}: {crossing}{f', {_predicted(gain)}' if gain else ''}."
 
 
 def _what(line: AvoidableLine) -> str:
@@ -117,17 +111,14 @@ def worth(row: OpenProposal, pace: CoveredPace) -> str:
     """What it is about in figures: what crosses racks avoidably now, what that costs, what is saved."""
     parts: list[str] = []
     if row.avoidable_bytes:
-        usd = _possible(row, row.usd)
-        daily, monthly = (pace.over(usd, row.cluster, time) for time in (DAY, MONTH))
-        crossing = f"{pace.volume(row.avoidable_bytes, row.cluster)} cross racks avoidably"
-        parts.append(crossing + _bill(usd, daily, monthly, pace))
+        parts.append(_crossing(row.avoidable_bytes, _possible(row, row.usd), row.cluster, pace))
     if row.undecided_bytes:
         undecided = pace.volume(row.undecided_bytes, row.cluster)
         parts.append(f"for {undecided} it is unknown whether a placement avoids them")
     if row.unknown_bytes:
         parts.append(f"for {pace.volume(row.unknown_bytes, row.cluster)} it is unknown whether they cross racks")
     if row.gain_usd_per_day:
-        parts.append(f"predicted to change the cost by {words.money(-row.gain_usd_per_day, sign=True)} a day")
+        parts.append(_predicted(row.gain_usd_per_day))
     elif row.after_bytes_per_s is not None:
         parts.append(f"predicted to leave {words.per_second(row.after_bytes_per_s)} across racks")
     return ", ".join(parts) or "its bytes are unknown"
@@ -144,9 +135,15 @@ def _possible(row: OpenProposal, usd: float | None) -> float | None:
     return usd * row.avoidable_bytes / row.cross_bytes
 
 
-def _bill(usd: float | None, daily: float | None, monthly: float | None, pace: CoveredPace) -> str:
+def _crossing(avoidable_bytes: float, usd: float | None, cluster: str, pace: CoveredPace) -> str:
+    crossing = f"{pace.volume(avoidable_bytes, cluster)} cross racks avoidably"
     if usd is None:
-        return ", without a known price"
-    if daily is None or monthly is None:
-        return f", {words.money(usd)} in the period{pace.price}"
-    return f", about {words.money(daily)} a day and {words.money(monthly)} a month{pace.price}"
+        return f"{crossing}, without a known price"
+    daily, monthly = pace.over(usd, cluster, DAY), pace.over(usd, cluster, MONTH)
+    if daily is None:
+        return f"{crossing}, {words.money(usd)} in the period{pace.price}"
+    return f"{crossing}, about {words.money(daily)} a day and {words.money(monthly)} a month{pace.price}"
+
+
+def _predicted(gain_usd_per_day: float) -> str:
+    return f"predicted to change the cost by {words.money(-gain_usd_per_day, sign=True)} a day"

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from agent.values.finding import FindingReason, ends_by
 from agent.values.proposal import ProposalKind, ProposalReason
 from config.foreign_text import harmless
-from pipeline.report.advice import todo
+from pipeline.report.advice import reason_of, todo
 from pipeline.report.facts import OpenFinding, OpenProposal, ProposalText, ReportFacts, TopicCost
 from pipeline.report.summaries import CONSUME
 
@@ -94,10 +93,10 @@ class RemedyBook:
         subjects = (f"group/{cost.group}", topic, "") if cost.path == CONSUME else (topic,)
         known = _ENDS.get(cost.path, ())
         able = [
-            (rank, proposal)
+            (known.index(reason), proposal)
             for subject in subjects
             for proposal in self._proposals.get((cost.cluster, subject), ())
-            if (rank := _rank(proposal, known)) is not None
+            if (reason := reason_of(proposal)) in known
         ]
         if able:
             _, best = min(able, key=lambda one: (-(one[1].gain_usd_per_day or 0.0), one[0], one[1].proposal))
@@ -124,11 +123,6 @@ class RemedyBook:
         said = next((ends_by(reason) for row in found if (reason := _reason(row)) is not None), "")
         explained = f"rackwise explain {shlex.quote(harmless(subjects[0]))}"
         return CostRemedy(cost.cluster, said or _SEE.get(cost.path, _SEE[""]), explained, None, tuple(found))
-
-
-def _rank(proposal: OpenProposal, known: Iterable[ProposalReason]) -> int | None:
-    """The place of the proposal's reason among those that end it; None for one that does not."""
-    return next((at for at, reason in enumerate(known) if reason.name == (proposal.reason or "").upper()), None)
 
 
 def _about(subject: str | None) -> str:
