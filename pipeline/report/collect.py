@@ -115,8 +115,6 @@ class _Collecting:
         for held in (hours, ledger):
             held.unpersist()
         return facts.ReportFacts(
-            from_ms=period.from_ms,
-            to_ms=period.to_ms,
             coverage=coverage,
             **{name: rows.result() for name, rows in futures.items()},
             problems=(*_problems("look", looked.result()), *_problems("record", unread.result())),

@@ -206,7 +206,6 @@ class MeasuredOutcome(NamedTuple):
     cluster: str
     proposal: str
     kind: str
-    reason: str | None
     subject: str | None
     state: str
     predicted_moves: int | None
@@ -296,9 +295,6 @@ class UnusableInput(NamedTuple):
 class ReportFacts(NamedTuple):
     """The facts of a report."""
 
-    from_ms: int | None
-    """Begin of the requested period; None for all rows."""
-    to_ms: int | None
     coverage: tuple[LookCoverage, ...]
     costs: tuple[DailyCost, ...]
     pairs: tuple[RackPairBytes, ...]

@@ -25,8 +25,6 @@ from pipeline.report.facts import (
 
 def facts(**some: object) -> ReportFacts:
     empty = ReportFacts(
-        from_ms=None,
-        to_ms=None,
         coverage=(LookCoverage("c", 0, 0, 1, 3600.0, 0),),
         costs=(),
         pairs=(),
@@ -116,7 +114,6 @@ def many_facts() -> ReportFacts:
                 clusters[0],
                 f"p-00000000{at:04}",
                 "reassign",
-                "mend_rack_spread",
                 f"topic/{name}",
                 "done",
                 6,
