@@ -244,12 +244,13 @@ class OpenProposal(NamedTuple):
     reason: str | None
     subject: str | None
     created_ms: int | None
-    moves: int | None
-    move_bytes: float | None
-    seconds: float | None
-    after_bytes_per_s: float | None
-    """Predicted across racks afterwards."""
-    gain_usd_per_day: float | None
+    predicted_moves: int | None
+    predicted_move_bytes: float | None
+    predicted_seconds: float | None
+    predicted_bytes_per_s: float | None
+    """Across racks afterwards."""
+    predicted_usd_per_day: float | None
+    """Gain."""
     cross_bytes: float | None
     """What the subject sent across racks in the period: what a group read, or all that has to do with a topic."""
     avoidable_bytes: float | None

@@ -96,7 +96,7 @@ def by_worth(facts: ReportFacts) -> tuple[OpenProposal, ...]:
         usd = pace.over(row.usd, row.cluster, DAY)
         hourly = pace.over(row.avoidable_bytes, row.cluster, HOUR)
         return (
-            -(row.gain_usd_per_day if row.gain_usd_per_day is not None else _possible(row, usd) or 0.0),
+            -(row.predicted_usd_per_day if row.predicted_usd_per_day is not None else _possible(row, usd) or 0.0),
             -(hourly or 0.0),
             -((row.unknown_bytes or 0.0) + (row.undecided_bytes or 0.0)),
             row.kind,
@@ -117,15 +117,15 @@ def worth(row: OpenProposal, pace: CoveredPace) -> str:
         parts.append(f"for {undecided} it is unknown whether a placement avoids them")
     if row.unknown_bytes:
         parts.append(f"for {pace.volume(row.unknown_bytes, row.cluster)} it is unknown whether they cross racks")
-    if row.gain_usd_per_day:
-        parts.append(_predicted(row.gain_usd_per_day))
-    elif row.after_bytes_per_s is not None:
-        parts.append(f"predicted to leave {words.per_second(row.after_bytes_per_s)} across racks")
+    if row.predicted_usd_per_day:
+        parts.append(_predicted(row.predicted_usd_per_day))
+    elif row.predicted_bytes_per_s is not None:
+        parts.append(f"predicted to leave {words.per_second(row.predicted_bytes_per_s)} across racks")
     return ", ".join(parts) or "its bytes are unknown"
 
 
 def _gain(row: OpenProposal) -> float:
-    return max(row.gain_usd_per_day or 0.0, 0.0)
+    return max(row.predicted_usd_per_day or 0.0, 0.0)
 
 
 def _possible(row: OpenProposal, usd: float | None) -> float | None:
@@ -145,5 +145,5 @@ def _crossing(avoidable_bytes: float, usd: float | None, cluster: str, pace: Cov
     return f"{crossing}, about {words.money(daily)} a day and {words.money(monthly)} a month{pace.price}"
 
 
-def _predicted(gain_usd_per_day: float) -> str:
-    return f"predicted to change the cost by {words.money(-gain_usd_per_day, sign=True)} a day"
+def _predicted(usd_per_day: float) -> str:
+    return f"predicted to change the cost by {words.money(-usd_per_day, sign=True)} a day"

@@ -99,7 +99,7 @@ class RemedyBook:
             if (reason := reason_of(proposal)) in known
         ]
         if able:
-            _, best = min(able, key=lambda one: (-(one[1].gain_usd_per_day or 0.0), one[0], one[1].proposal))
+            _, best = min(able, key=lambda one: (-(one[1].predicted_usd_per_day or 0.0), one[0], one[1].proposal))
             return self._of_proposal(best)
         return self._without(cost, subjects)
 

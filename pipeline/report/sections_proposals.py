@@ -25,9 +25,12 @@ def open_section(facts: ReportFacts) -> ReportSection:
         (ColumnHead("proposal", names=PROPOSAL), lambda row: row.proposal),
         (
             ColumnHead("predicted change of the bill", ValueUnit.USD_PER_DAY, sign=True),
-            lambda row: None if row.gain_usd_per_day is None else -row.gain_usd_per_day,
+            lambda row: None if row.predicted_usd_per_day is None else -row.predicted_usd_per_day,
         ),
-        (ColumnHead("across racks afterwards, predicted", ValueUnit.BYTES_PER_S), lambda row: row.after_bytes_per_s),
+        (
+            ColumnHead("across racks afterwards, predicted", ValueUnit.BYTES_PER_S),
+            lambda row: row.predicted_bytes_per_s,
+        ),
         (ColumnHead("subject's bill now", ValueUnit.USD_PER_DAY), lambda row: pace.over(row.usd, row.cluster, DAY)),
         (
             ColumnHead("its bytes across racks now", ValueUnit.BYTES_PER_S),
@@ -37,13 +40,13 @@ def open_section(facts: ReportFacts) -> ReportSection:
             ColumnHead("its bytes of unknown racks", ValueUnit.BYTES_PER_S),
             lambda row: pace.over(row.unknown_bytes, row.cluster, 1.0),
         ),
-        (ColumnHead("moves", ValueUnit.COUNT), lambda row: row.moves),
-        (ColumnHead("bytes to copy", ValueUnit.BYTES), lambda row: row.move_bytes),
-        (ColumnHead("predicted time", ValueUnit.SECONDS), lambda row: row.seconds),
+        (ColumnHead("moves", ValueUnit.COUNT), lambda row: row.predicted_moves),
+        (ColumnHead("bytes to copy", ValueUnit.BYTES), lambda row: row.predicted_move_bytes),
+        (ColumnHead("predicted time", ValueUnit.SECONDS), lambda row: row.predicted_seconds),
         (ColumnHead("first proposed (UTC)"), lambda row: None if row.created_ms is None else minute_of(row.created_ms)),
     )
     rows = by_worth(facts)
-    gains = [row.gain_usd_per_day for row in facts.standing if row.gain_usd_per_day is not None]
+    gains = [row.predicted_usd_per_day for row in facts.standing if row.predicted_usd_per_day is not None]
     lead = (
         f"{counted(len(rows), 'open proposal')}, the most valuable first." if rows else "There are no open proposals."
     )

@@ -30,19 +30,13 @@ CONSUME = "consume"
 OTHER_READS = "consume, all other groups"
 _THIN = 0.9
 _QUANTITIES = {
-    "moves": ("predicted_moves", "measured_moves"),
-    "bytes moved": ("predicted_move_bytes", "measured_move_bytes"),
-    "seconds": ("predicted_seconds", "measured_seconds"),
-    "cross-rack bytes/s": ("predicted_bytes_per_s", "measured_bytes_per_s"),
-    "dollars a day": ("predicted_usd_per_day", "measured_usd_per_day"),
+    "moves": "moves",
+    "bytes moved": "move_bytes",
+    "seconds": "seconds",
+    "cross-rack bytes/s": "bytes_per_s",
+    "dollars a day": "usd_per_day",
 }
-_PREDICTED = {
-    "predicted_moves": "moves",
-    "predicted_move_bytes": "move_bytes",
-    "predicted_seconds": "seconds",
-    "predicted_bytes_per_s": "after_bytes_per_s",
-    "predicted_usd_per_day": "gain_usd_per_day",
-}
+"""What is predicted and measured -> how the names of both columns end."""
 
 
 def covered_hours(traffic: DataFrame) -> DataFrame:
@@ -205,8 +199,11 @@ def errors(rows: DataFrame) -> DataFrame:
     applied = rows.where(F.col("applied_ms").isNotNull())
     each = F.array(
         *(
-            F.struct(F.lit(name).alias("quantity"), _error(F.col(predicted), F.col(measured)).alias("error"))
-            for name, (predicted, measured) in _QUANTITIES.items()
+            F.struct(
+                F.lit(quantity).alias("quantity"),
+                _error(F.col(f"predicted_{name}"), F.col(f"measured_{name}")).alias("error"),
+            )
+            for quantity, name in _QUANTITIES.items()
         )
     )
     return (
@@ -229,14 +226,15 @@ def errors(rows: DataFrame) -> DataFrame:
 def standing(proposals: DataFrame, ledger: DataFrame) -> DataFrame:
     """Open proposals, the dearest subjects first, each with its subject's present bytes across racks."""
     flows = _by_subject(ledger)
-    gain = "predicted_usd_per_day"
     return (
         proposals.where(F.col("state") == "standing")
         .join(flows, on=["cluster", "subject"], how="left")
         .orderBy(
-            F.desc_nulls_last(F.greatest(gain, "usd")), F.desc_nulls_last("avoidable_bytes"), "cluster", "proposal"
+            F.desc_nulls_last(F.greatest("predicted_usd_per_day", "usd")),
+            F.desc_nulls_last("avoidable_bytes"),
+            "cluster",
+            "proposal",
         )
-        .withColumnsRenamed(_PREDICTED)
         .select(*OpenProposal._fields)
     )
 

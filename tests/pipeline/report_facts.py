@@ -141,7 +141,7 @@ def many_facts() -> ReportFacts:
                 avoidable_bytes=2e9,
                 unknown_bytes=0.0,
                 created_ms=0,
-                moves=4,
+                predicted_moves=4,
             )
             for at, name in enumerate(names[:12])
         ),

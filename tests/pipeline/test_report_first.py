@@ -38,7 +38,7 @@ MINUS = "\N{MINUS SIGN}"
         ),
         pytest.param(
             facts(
-                standing=(proposal("leaders_to_readers", "topic/orders", gain_usd_per_day=0.5),),
+                standing=(proposal("leaders_to_readers", "topic/orders", predicted_usd_per_day=0.5),),
                 topics=(topic_cost(), topic_cost(group="mailer")),
                 pairs=(CROSSING,),
             ),
@@ -50,7 +50,7 @@ MINUS = "\N{MINUS SIGN}"
             facts(
                 standing=(
                     proposal(**NAMED),
-                    proposal(subject="topic/x", reason="leaders_even", gain_usd_per_day=40.0, proposal="p-2"),
+                    proposal(subject="topic/x", reason="leaders_even", predicted_usd_per_day=40.0, proposal="p-2"),
                 ),
                 topics=(topic_cost(),),
             ),
@@ -112,7 +112,7 @@ MINUS = "\N{MINUS SIGN}"
             id="nothing is known of the topic's bytes",
         ),
         pytest.param(
-            facts(standing=(proposal("leaders_to_readers", "topic/pay", after_bytes_per_s=12_000.0),)),
+            facts(standing=(proposal("leaders_to_readers", "topic/pay", predicted_bytes_per_s=12_000.0),)),
             "Give topic pay leaders in the racks of its readers: predicted to leave 12.0 kB/s across racks.",
             id="a prediction without a price",
         ),
