@@ -19,7 +19,7 @@ from pipeline.report import balance, facts, summaries, topic_sums
 from pipeline.report.facts import UnusableInput
 from pipeline.report.ledger_sums import ledger_sums
 from pipeline.report.period import ReportPeriod, of_clusters, touching, within
-from pipeline.report.weeks import week_windows, widened
+from pipeline.report.weeks import latest_days, widened
 from pipeline.schemas import bronze, gold, silver
 from pipeline.schemas.table import TableSpec
 from pipeline.tables import TableStore
@@ -96,8 +96,8 @@ class _Collecting:
             coverage = self._rows(
                 "coverage", facts.LookCoverage, gold.PARTITION_TRAFFIC, lambda: summaries.coverage(of_period)
             )
-            windows = week_windows(coverage)
-            ledger = ledger_sums(self._widened(gold.LEDGER), period, windows).persist()
+            latest = latest_days(coverage)
+            ledger = ledger_sums(self._widened(gold.LEDGER), period, latest).persist()
             asked = ledger.where("asked")
             futures |= {
                 "costs": tell("cost", facts.DailyCost, gold.LEDGER, summaries.costs(asked, most=DEAREST)),
@@ -109,7 +109,7 @@ class _Collecting:
                 ),
                 "days": tell("days", facts.DayCoverage, gold.PARTITION_TRAFFIC, topic_sums.day_coverage(of_period)),
                 "weeks": tell(
-                    "weeks", facts.WeekCoverage, gold.PARTITION_TRAFFIC, topic_sums.week_coverage(hours, windows)
+                    "weeks", facts.WeekCoverage, gold.PARTITION_TRAFFIC, topic_sums.week_coverage(hours, latest)
                 ),
             }  # fmt: skip
         for held in (hours, ledger):

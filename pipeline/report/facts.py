@@ -78,7 +78,7 @@ class TopicCost(NamedTuple):
     unsure_bytes: float
     """Part of cross_bytes of which it is unknown whether it can be avoided."""
     recent_usd: float | None
-    """Avoidable, in the latest days (`weeks.WeekWindows`); None where a price is unknown."""
+    """Avoidable, in the latest days (`weeks.LatestDays`); None where a price is unknown."""
     before_usd: float | None
     """The same a week before."""
 

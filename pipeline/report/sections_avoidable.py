@@ -14,7 +14,7 @@ from pipeline.report.facts import LASTING_PATHS, OpenFinding, ReportFacts, Topic
 from pipeline.report.pace import DAY, CoveredPace, price_applied, sum_of_known
 from pipeline.report.period import minute_of
 from pipeline.report.sections_cost import CLUSTER, grid
-from pipeline.report.weeks import week_windows
+from pipeline.report.weeks import latest_days
 
 FINDING, PROPOSAL = "finding", "proposal"
 _NAMED = 3
@@ -148,8 +148,8 @@ def _notes(facts: ReportFacts, cost: AvoidableCost) -> tuple[str, ...]:
 def _why_no_trend(facts: ReportFacts) -> str:
     if not facts.coverage:
         return "there is no look of this period"
-    windows = week_windows(facts.coverage)
-    stretch = f"{minute_of(windows.before_from_ms)} to {minute_of(windows.before_to_ms)} UTC"
+    begin, end = map(minute_of, latest_days(facts.coverage).week_before)
+    stretch = f"{begin} to {end} UTC"
     if not any(week.before_s for week in facts.weeks):
         return f"there is no look of the week before ({stretch})"
     return f"looks cover too little of the week before ({stretch}), or prices of it are unknown"

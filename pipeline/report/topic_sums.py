@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pipeline.exact_sums import total, total_sum
 from pipeline.report.facts import DayCoverage, OpenFinding, ProposalText, TopicCost, WeekCoverage
 from pipeline.report.period import between
-from pipeline.report.weeks import WeekWindows
+from pipeline.report.weeks import LatestDays
 from pipeline.report.words import HOUR_S
 
 
@@ -41,14 +41,14 @@ def topic_costs(ledger: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def week_coverage(hours: DataFrame, windows: WeekWindows) -> DataFrame:
+def week_coverage(hours: DataFrame, latest: LatestDays) -> DataFrame:
     """Per cluster: seconds that are booked of both stretches. ``hours`` is `summaries.covered_hours`."""
     booked = F.col("seconds") + F.col("gap_seconds")
     return (
         hours.groupBy("cluster")
         .agg(
-            total(between("hour_ms", windows.recent_from_ms, windows.recent_to_ms), booked).alias("recent_s"),
-            total(between("hour_ms", windows.before_from_ms, windows.before_to_ms), booked).alias("before_s"),
+            total(between("hour_ms", *latest), booked).alias("recent_s"),
+            total(between("hour_ms", *latest.week_before), booked).alias("before_s"),
         )
         .select(*WeekCoverage._fields)
         .orderBy("cluster")
