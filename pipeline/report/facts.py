@@ -284,12 +284,11 @@ class OpenFinding(NamedTuple):
     since_ms: int | None
 
 
-class UnusableInput(NamedTuple):
-    """Something that was counted and is missing from the figures."""
+class CountedInput(NamedTuple):
+    """How much of what was read could not be used for one reason, and is missing from the figures."""
 
-    what: str
-    """``look``, ``record``: what could not be used."""
-    why: str
+    why: str | None
+    """None for what could be used."""
     number: int
 
 
@@ -307,9 +306,9 @@ class ReportFacts(NamedTuple):
     outcomes: tuple[MeasuredOutcome, ...]
     errors: tuple[PredictionErrors, ...]
     standing: tuple[OpenProposal, ...]
-    problems: tuple[UnusableInput, ...]
-    looks: int | None
-    """Complete looks in the period; None when the table of looks is not there."""
+    looks: tuple[CountedInput, ...]
+    unread: tuple[CountedInput, ...]
+    """Records that could not be read, of all clusters."""
     left_out: tuple[tuple[str, int], ...]
     """Title of a section -> rows that were left out because there were too many, sections with any."""
     absent: tuple[str, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipeline.owner_rules import OwnerRule
 from pipeline.report.facts import (
+    CountedInput,
     DailyCost,
     LookCoverage,
     MeasuredOutcome,
@@ -36,8 +37,8 @@ def facts(**some: object) -> ReportFacts:
         outcomes=(),
         errors=(),
         standing=(),
-        problems=(),
-        looks=1,
+        looks=(CountedInput(None, 1),),
+        unread=(),
         left_out=(),
         absent=(),
     )
@@ -152,5 +153,4 @@ def many_facts() -> ReportFacts:
             ),
         ),
         owners=(OwnerRule("group", "billing*", "payments", "CC-1000"), OwnerRule("topic", "*", "platform", None)),
-        problems=(),
     )

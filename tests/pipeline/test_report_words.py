@@ -15,7 +15,7 @@ from pipeline.report.balance import LedgerBalance
 from pipeline.report.compose import compose, notes
 from pipeline.report.csvs import to_csv
 from pipeline.report.document import ColumnHead, ReportGrid, ValueUnit
-from pipeline.report.facts import LookCoverage, ReportFacts
+from pipeline.report.facts import CountedInput, LookCoverage, ReportFacts
 from pipeline.report.first import by_worth, first_line
 from pipeline.report.html import to_html
 from pipeline.report.markdown import escaped, to_markdown
@@ -117,8 +117,8 @@ def test_every_reason_of_a_proposal_has_words():
 
 
 def test_a_period_without_looks_is_not_told_as_complete():
-    assert "There is no look of this period." in notes(facts(looks=0))
-    assert "2 looks of the period, all complete." in notes(facts(looks=2))
+    assert "There is no look of this period." in notes(facts(looks=()))
+    assert "2 looks of the period, all complete." in notes(facts(looks=(CountedInput(None, 2),)))
 
 
 def test_a_gap_of_hours_is_told_and_its_absence_too():
