@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from agent.values.number_format import counted
 from pipeline.report import words
@@ -28,15 +28,16 @@ def warmup_section(facts: ReportFacts) -> ReportSection:
         (ColumnHead("median wait for a rebalance", ValueUnit.SECONDS), lambda row: row.waited_s),
         (ColumnHead("stalled", ValueUnit.SHARE), lambda row: row.stalled_share),
     )
-    timed = [row for row in facts.warmups if row.low_s is not None][:_MOST_BARS]
     return ReportSection(
         name="warmups",
         title="Warm-up times",
         lead=_warmup_lead(facts.warmups),
         grid=grid(facts, columns, facts.warmups),
         plot=_range_plot(
-            [f"{labelled(facts, row.cluster, row.group)}, {row.outcome}" for row in timed],
-            [(row.low_s, row.median_s, row.high_s) for row in timed],
+            (
+                (f"{labelled(facts, row.cluster, row.group)}, {row.outcome}", row.low_s, row.median_s, row.high_s)
+                for row in facts.warmups
+            ),
             "from first sight to caught up, or to last sight: shortest, median, longest",
             ValueUnit.SECONDS,
         ),
@@ -47,10 +48,9 @@ def warmup_section(facts: ReportFacts) -> ReportSection:
 def _warmup_lead(rows: tuple[WarmupTimes, ...]) -> str:
     if not rows:
         return "No look of this period shows a warm-up."
-    ended = Counter[str]()
+    outcomes = Counter[str]()
     for row in rows:
-        ended[row.outcome] += row.number
-    outcomes = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(ended.items()))
+        outcomes[row.outcome] += row.number
     waits = [row for row in rows if row.waited_s is not None]
     longest = max(waits, key=lambda row: (row.waited_s or 0.0, row.group), default=None)
     tail = (
@@ -59,7 +59,7 @@ def _warmup_lead(rows: tuple[WarmupTimes, ...]) -> str:
         if longest
         else ""
     )
-    return f"{counted(sum(ended.values()), 'warm-up')}: {outcomes}{tail}."
+    return f"{counted(outcomes.total(), 'warm-up')}: {_numbers(sorted(outcomes.items()))}{tail}."
 
 
 def restore_section(facts: ReportFacts) -> ReportSection:
@@ -75,10 +75,9 @@ def restore_section(facts: ReportFacts) -> ReportSection:
         (ColumnHead("stalled", ValueUnit.SHARE), lambda row: row.stalled_share),
         (ColumnHead("stalls go with"), lambda row: row.stalls_when or ""),
     )
-    rated = [row for row in facts.restores if None not in {row.low, row.median, row.high}][:_MOST_BARS]
+    slowest = next((row for row in facts.restores if None not in {row.low, row.median, row.high}), None)
     lead = "No restore was measured."
-    if rated:
-        slowest = rated[0]
+    if slowest is not None:
         lead = (
             f"{counted(len(facts.restores), 'restoring store')}; the slowest is subtopology {slowest.subtopology} "
             f"of {words.short(slowest.group)} with {words.number(slowest.median, 'records/s')} in the median."
@@ -89,8 +88,10 @@ def restore_section(facts: ReportFacts) -> ReportSection:
         lead=lead,
         grid=grid(facts, columns, facts.restores),
         plot=_range_plot(
-            [f"{labelled(facts, row.cluster, row.group)} {row.subtopology}" for row in rated],
-            [(row.low, row.median, row.high) for row in rated],
+            (
+                (f"{labelled(facts, row.cluster, row.group)} {row.subtopology}", row.low, row.median, row.high)
+                for row in facts.restores
+            ),
             "tenth percentile, median, ninetieth percentile",
             ValueUnit.RECORDS_PER_S,
         ),
@@ -99,13 +100,17 @@ def restore_section(facts: ReportFacts) -> ReportSection:
 
 
 def _range_plot(
-    rows: Sequence[str], values: Sequence[tuple[float | None, ...]], label: str, unit: ValueUnit
+    rows: Iterable[tuple[str, float | None, float | None, float | None]], label: str, unit: ValueUnit
 ) -> RangePlot | None:
-    """None without rows."""
-    if not rows:
+    """Of the first rows of which all is known; None without one."""
+    known = [
+        (name, (low, middle, high))
+        for name, low, middle, high in rows
+        if low is not None and middle is not None and high is not None
+    ][:_MOST_BARS]
+    if not known:
         return None
-    known = tuple((low or 0.0, middle or 0.0, high or 0.0) for low, middle, high in values)
-    return RangePlot(tuple(rows), known, label, unit)
+    return RangePlot(tuple(name for name, _ in known), tuple(values for _, values in known), label, unit)
 
 
 def rebalance_section(facts: ReportFacts) -> ReportSection:
@@ -123,12 +128,11 @@ def rebalance_section(facts: ReportFacts) -> ReportSection:
     causes = Counter[str]()
     for row in facts.rebalances:
         causes[row.cause] += row.number
-    counts = ", ".join(f"{number:,} {cause}" for cause, number in sorted(causes.items(), key=lambda c: (-c[1], c[0])))
-    number_of = counted(sum(causes.values()), "rebalance")
+    lead = f"{counted(causes.total(), 'rebalance')}: {_numbers(_by_number(causes))}."
     return ReportSection(
         name="rebalances",
         title="Rebalances and their causes",
-        lead=f"{number_of}: {counts}." if causes else "No look of this period shows a rebalance.",
+        lead=lead if causes else "No look of this period shows a rebalance.",
         grid=grid(facts, columns, facts.rebalances),
         plot=_rebalance_bars(facts, tuple(sorted(causes))),
         alternative_text="Number of rebalances of each group, by cause.",
@@ -176,9 +180,17 @@ def _drift_lead(rows: tuple[RackDrift, ...]) -> str:
     if not rows:
         return "No look of this period shows a changed rack."
     lasting = [row for row in rows if row.ended_ms is None]
-    causes = Counter(row.cause or words.UNKNOWN for row in rows)
-    counts = ", ".join(f"{number:,} {cause}" for cause, number in sorted(causes.items(), key=lambda c: (-c[1], c[0])))
-    return f"{counted(len(rows), 'rack change')} ({counts}); {len(lasting):,} still in effect."
+    causes = _by_number(Counter(row.cause or words.UNKNOWN for row in rows))
+    return f"{counted(len(rows), 'rack change')} ({_numbers(causes)}); {len(lasting):,} still in effect."
+
+
+def _by_number(counts: Counter[str]) -> list[tuple[str, int]]:
+    """The most frequent first, and equal ones by name."""
+    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+
+
+def _numbers(counts: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{number:,} {name}" for name, number in counts)
 
 
 def _racks(racks: tuple[str, ...] | None) -> str | None:
