@@ -59,11 +59,12 @@ def avoidable_section(facts: ReportFacts, cost: AvoidableCost) -> ReportSection:
 def figures(facts: ReportFacts, cost: AvoidableCost) -> tuple[HeadlineFigure, ...]:
     """What the report leads with."""
     unknown = sum(row.bytes or 0.0 for row in facts.pairs if row.zone == "UNKNOWN")
-    daily, monthly = (None if one is None else words.money(one) for one in (cost.usd_per_day, cost.usd_per_month))
+    without = _no_dollars(facts, cost)
+    daily, monthly = (without if usd is None else words.money(usd) for usd in (cost.usd_per_day, cost.usd_per_month))
     change = cost.change_usd_per_day
     return (
-        HeadlineFigure("avoidable a day", daily or _no_dollars(facts, cost), "at the pace of this period"),
-        HeadlineFigure("avoidable a month", monthly or _no_dollars(facts, cost), "of 30 days"),
+        HeadlineFigure("avoidable a day", daily, "at the pace of this period"),
+        HeadlineFigure("avoidable a month", monthly, "of 30 days"),
         HeadlineFigure(
             "against the week before",
             words.UNKNOWN if change is None else f"{words.money(change, sign=True)} a day",

@@ -65,16 +65,16 @@ def cost_section(facts: ReportFacts) -> ReportSection:
 def _cost_lead(facts: ReportFacts) -> str:
     if not facts.costs:
         return "The ledger has no rows of this period."
-    usd = [row.usd for row in facts.costs if row.usd is not None]
+    usd = sum_of_known(row.usd for row in facts.costs)
     size = sum(row.cross_bytes or 0.0 for row in facts.costs)
-    bill = f"cost {words.money(sum(usd))}{price_applied(facts)}" if usd else "have no known price"
+    bill = "have no known price" if usd is None else f"cost {words.money(usd)}{price_applied(facts)}"
     text = f"{words.volume(size)} crossed racks in this period and {bill}"
     pace = CoveredPace(facts)
     daily = sum_of_known(pace.over(row.usd, row.cluster, DAY) for row in facts.costs)
-    if usd and daily is not None:
+    if daily is not None:
         text += f", which is {words.money(daily)} a day at this pace"
     without = sum(row.unpriced_bytes or 0.0 for row in facts.costs)
-    return text + (f"; {words.volume(without)} of these have no price." if without and usd else ".")
+    return text + (f"; {words.volume(without)} of these have no price." if without and usd is not None else ".")
 
 
 def _cost_bars(facts: ReportFacts) -> BarPlot | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from agent.values.number_format import counted
 from pipeline.report import words
@@ -28,16 +28,15 @@ def warmup_section(facts: ReportFacts) -> ReportSection:
         (ColumnHead("median wait for a rebalance", ValueUnit.SECONDS), lambda row: row.waited_s),
         (ColumnHead("stalled", ValueUnit.SHARE), lambda row: row.stalled_share),
     )
+    timed = [row for row in facts.warmups if row.low_s is not None][:_MOST_BARS]
     return ReportSection(
         name="warmups",
         title="Warm-up times",
         lead=_warmup_lead(facts.warmups),
         grid=grid(facts, columns, facts.warmups),
         plot=_range_plot(
-            (
-                (f"{labelled(facts, row.cluster, row.group)}, {row.outcome}", row.low_s, row.median_s, row.high_s)
-                for row in facts.warmups
-            ),
+            [f"{labelled(facts, row.cluster, row.group)}, {row.outcome}" for row in timed],
+            [(row.low_s, row.median_s, row.high_s) for row in timed],
             "from first sight to caught up, or to last sight: shortest, median, longest",
             ValueUnit.SECONDS,
         ),
@@ -48,9 +47,10 @@ def warmup_section(facts: ReportFacts) -> ReportSection:
 def _warmup_lead(rows: tuple[WarmupTimes, ...]) -> str:
     if not rows:
         return "No look of this period shows a warm-up."
-    outcomes = Counter[str]()
+    ended = Counter[str]()
     for row in rows:
-        outcomes[row.outcome] += row.number
+        ended[row.outcome] += row.number
+    outcomes = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(ended.items()))
     waits = [row for row in rows if row.waited_s is not None]
     longest = max(waits, key=lambda row: (row.waited_s or 0.0, row.group), default=None)
     tail = (
@@ -59,7 +59,7 @@ def _warmup_lead(rows: tuple[WarmupTimes, ...]) -> str:
         if longest
         else ""
     )
-    return f"{counted(outcomes.total(), 'warm-up')}: {_numbers(sorted(outcomes.items()))}{tail}."
+    return f"{counted(ended.total(), 'warm-up')}: {outcomes}{tail}."
 
 
 def restore_section(facts: ReportFacts) -> ReportSection:
@@ -75,9 +75,10 @@ def restore_section(facts: ReportFacts) -> ReportSection:
         (ColumnHead("stalled", ValueUnit.SHARE), lambda row: row.stalled_share),
         (ColumnHead("stalls go with"), lambda row: row.stalls_when or ""),
     )
-    slowest = next((row for row in facts.restores if None not in {row.low, row.median, row.high}), None)
+    rated = [row for row in facts.restores if None not in {row.low, row.median, row.high}][:_MOST_BARS]
     lead = "No restore was measured."
-    if slowest is not None:
+    if rated:
+        slowest = rated[0]
         lead = (
             f"{counted(len(facts.restores), 'restoring store')}; the slowest is subtopology {slowest.subtopology} "
             f"of {words.short(slowest.group)} with {words.number(slowest.median, 'records/s')} in the median."
@@ -88,10 +89,8 @@ def restore_section(facts: ReportFacts) -> ReportSection:
         lead=lead,
         grid=grid(facts, columns, facts.restores),
         plot=_range_plot(
-            (
-                (f"{labelled(facts, row.cluster, row.group)} {row.subtopology}", row.low, row.median, row.high)
-                for row in facts.restores
-            ),
+            [f"{labelled(facts, row.cluster, row.group)} {row.subtopology}" for row in rated],
+            [(row.low, row.median, row.high) for row in rated],
             "tenth percentile, median, ninetieth percentile",
             ValueUnit.RECORDS_PER_S,
         ),
@@ -100,17 +99,13 @@ def restore_section(facts: ReportFacts) -> ReportSection:
 
 
 def _range_plot(
-    rows: Iterable[tuple[str, float | None, float | None, float | None]], label: str, unit: ValueUnit
+    rows: Sequence[str], values: Sequence[tuple[float | None, ...]], label: str, unit: ValueUnit
 ) -> RangePlot | None:
-    """Of the first rows of which all is known; None without one."""
-    known = [
-        (name, (low, middle, high))
-        for name, low, middle, high in rows
-        if low is not None and middle is not None and high is not None
-    ][:_MOST_BARS]
-    if not known:
+    """None without rows."""
+    if not rows:
         return None
-    return RangePlot(tuple(name for name, _ in known), tuple(values for _, values in known), label, unit)
+    known = tuple((low or 0.0, middle or 0.0, high or 0.0) for low, middle, high in values)
+    return RangePlot(tuple(rows), known, label, unit)
 
 
 def rebalance_section(facts: ReportFacts) -> ReportSection:
@@ -128,7 +123,7 @@ def rebalance_section(facts: ReportFacts) -> ReportSection:
     causes = Counter[str]()
     for row in facts.rebalances:
         causes[row.cause] += row.number
-    lead = f"{counted(causes.total(), 'rebalance')}: {_numbers(_by_number(causes))}."
+    lead = f"{counted(causes.total(), 'rebalance')}: {_by_number(causes)}."
     return ReportSection(
         name="rebalances",
         title="Rebalances and their causes",
@@ -181,16 +176,12 @@ def _drift_lead(rows: tuple[RackDrift, ...]) -> str:
         return "No look of this period shows a changed rack."
     lasting = [row for row in rows if row.ended_ms is None]
     causes = _by_number(Counter(row.cause or words.UNKNOWN for row in rows))
-    return f"{counted(len(rows), 'rack change')} ({_numbers(causes)}); {len(lasting):,} still in effect."
+    return f"{counted(len(rows), 'rack change')} ({causes}); {len(lasting):,} still in effect."
 
 
-def _by_number(counts: Counter[str]) -> list[tuple[str, int]]:
-    """The most frequent first, and equal ones by name."""
-    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-
-
-def _numbers(counts: Iterable[tuple[str, int]]) -> str:
-    return ", ".join(f"{number:,} {name}" for name, number in counts)
+def _by_number(counts: Counter[str]) -> str:
+    """``3 probing, 1 unknown``: the most frequent first, and equal ones by name."""
+    return ", ".join(f"{number:,} {name}" for name, number in sorted(counts.items(), key=lambda one: (-one[1], one[0])))
 
 
 def _racks(racks: tuple[str, ...] | None) -> str | None:

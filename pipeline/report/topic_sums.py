@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.exact_sums import total, total_sum
-from pipeline.report.facts import DayCoverage, OpenFinding, ProposalText, TopicCost, WeekCoverage
+from pipeline.report.facts import DayCoverage, OpenFinding, TopicCost, WeekCoverage
 from pipeline.report.period import between
 from pipeline.report.weeks import LatestDays
 from pipeline.report.words import HOUR_S
@@ -66,7 +66,7 @@ def day_coverage(hours: DataFrame) -> DataFrame:
 
 
 def proposal_texts(proposals: DataFrame, outcomes: DataFrame) -> DataFrame:
-    """Of each open proposal its newest document. ``proposals`` is bronze.proposals."""
+    """`ProposalText` of each open proposal, by its newest document. ``proposals`` is bronze.proposals."""
     document = F.from_json("data", "id string, line string, findings array<string>")
     opened = outcomes.where(F.col("state") == "standing").select("cluster", "proposal")
     return (
@@ -78,7 +78,6 @@ def proposal_texts(proposals: DataFrame, outcomes: DataFrame) -> DataFrame:
         # A change of its state is a record too, without either.
         .agg(F.max_by("said", F.struct(F.col("said.findings").isNotNull(), "time_ms")).alias("said"))
         .select("cluster", "proposal", "said.line", F.coalesce("said.findings", F.array()).alias("findings"))
-        .select(*ProposalText._fields)
         .orderBy("cluster", "proposal")
     )
 
