@@ -102,6 +102,12 @@ def test_bytes_that_a_placement_may_or_may_not_avoid_are_neither_avoidable_nor_u
     assert [(row["avoidable"], row["unknown whether avoidable"]) for row in told] == [(2e9, 0.0), (None, 4.6e9)]
 
 
+def test_nothing_is_no_size_below_zero_where_sizes_are_no_whole_bytes():
+    rows = (CROSSING._replace(bytes=1_900_000_000.1), CROSSING._replace(path="move", bytes=3_800_000_000.3))
+    section = next(one for one in compose(facts(pairs=rows)).sections if one.name == "ledger")
+    assert "100 % of 5.7 GB crossed racks; 0 B of these no placement avoids" in section.lead
+
+
 def test_what_is_known_to_be_avoidable_ranks_before_what_is_not_known_to_be():
     undecided = proposal(
         "mend_rack_spread", "topic/big", cross_bytes=9e9, avoidable_bytes=None, undecided_bytes=9e9, usd=0.18
