@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from agent.values.number_format import counted
 from config.foreign_text import shortened
 from pipeline.report import words
-from pipeline.report.advice import subject_of, todo
+from pipeline.report.advice import todo
 from pipeline.report.avoidable import AvoidableCost, AvoidableLine
 from pipeline.report.facts import OpenProposal, RackPairBytes, ReportFacts
 from pipeline.report.pace import DAY, HOUR, MONTH, CoveredPace
@@ -47,9 +47,9 @@ def _sentence(facts: ReportFacts, line: AvoidableLine, pace: CoveredPace) -> str
 
 def _what(line: AvoidableLine) -> str:
     if line.groups:
-        return f"what {subject_of(f'group/{line.groups[0]}')} reads"
+        return f"what group {words.short(line.groups[0])} reads"
     path = f"path {line.paths[0]} of " if line.paths != (CONSUME,) else ""
-    return path + subject_of(f"topic/{line.topics[0]}")
+    return f"{path}topic {words.short(line.topics[0])}"
 
 
 def _nothing_to_save(facts: ReportFacts, cost: AvoidableCost, pace: CoveredPace) -> str:

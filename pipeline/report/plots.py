@@ -138,14 +138,12 @@ def _heat(figure: Figure, plot: HeatMap) -> None:
         for j, share in enumerate(shares):
             if (i, j) not in plot.absent:
                 _cell(axes, i, j, share)
-    axes.set_xlim(-0.5, len(plot.columns) - 0.5)
-    axes.set_ylim(len(plot.rows) - 0.5, -0.5)
+    axes.set(xlim=(-0.5, len(plot.columns) - 0.5), ylim=(len(plot.rows) - 0.5, -0.5))
     axes.set_xticks(range(len(plot.columns)), plot.columns)
     axes.set_yticks(range(len(plot.rows)), plot.rows)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
-    for side in axes.spines.values():
-        side.set_visible(False)
+    axes.spines[:].set_visible(False)
     keys = [
         Patch(facecolor=_SHARE_COLOURS(0.0), label="0 % within the rack"),
         Patch(facecolor=_SHARE_COLOURS(0.5), label="50 %"),
@@ -184,21 +182,12 @@ def _scatter(figure: Figure, plot: ScatterPlot) -> None:
     left, right = figure.subplots(1, 2)
     most = max(1.0, *(max(point) for point in plot.points)) * 1.08
     left.plot([0, most], [0, most], color="#888888", linewidth=1, linestyle="--", label="as predicted")
-    left.plot(
-        [point[0] for point in plot.points],
-        [point[1] for point in plot.points],
-        "o",
-        color=_COLOURS[0],
-        markeredgecolor="white",
-    )
-    left.set_xlim(0, most)
-    left.set_ylim(0, most)
+    left.plot(*zip(*plot.points, strict=True), "o", color=_COLOURS[0], markeredgecolor="white")
+    left.set(xlim=(0, most), ylim=(0, most), xlabel="predicted", ylabel="measured")
     form = FuncFormatter(lambda value, _: _short_value(value, plot.unit))
     left.xaxis.set_major_formatter(form)
     left.yaxis.set_major_formatter(form)
     left.xaxis.set_major_locator(MaxNLocator(4))
-    left.set_xlabel("predicted")
-    left.set_ylabel("measured")
     left.legend(frameon=False, fontsize=8, loc="upper left")
     _histogram(right, plot.errors)
 
