@@ -104,16 +104,11 @@ class RemedyBook:
         return self._without(cost, subjects)
 
     def _of_proposal(self, proposal: OpenProposal) -> CostRemedy:
-        text = self._texts.get((proposal.cluster, proposal.proposal))
-        answered = () if text is None else text.findings
-        found = (self._by_id.get((proposal.cluster, one)) for one in answered)
-        return CostRemedy(
-            proposal.cluster,
-            todo(proposal),
-            _command(proposal, text),
-            proposal,
-            tuple(one for one in found if one is not None),
-        )
+        key = proposal.cluster, proposal.proposal
+        text = self._texts.get(key, ProposalText(*key, line=None, findings=()))
+        found = (self._by_id.get((proposal.cluster, one)) for one in text.findings)
+        answered = tuple(one for one in found if one is not None)
+        return CostRemedy(proposal.cluster, todo(proposal), _command(proposal, text.line), proposal, answered)
 
     def _without(self, cost: TopicCost, subjects: tuple[str, ...]) -> CostRemedy:
         """What the findings of the first subject with any name, else the command that says why the cost is there."""
@@ -135,9 +130,9 @@ def _reason(finding: OpenFinding) -> FindingReason | None:
     return FindingReason.__members__.get(finding.reason or "")
 
 
-def _command(proposal: OpenProposal, text: ProposalText | None) -> str:
+def _command(proposal: OpenProposal, line: str | None) -> str:
     """The line to set, else the command that carries it out or shows it."""
-    lines = [] if text is None or text.line is None else text.line.splitlines()
+    lines = (line or "").splitlines()
     name = shlex.quote(harmless(proposal.proposal))
     if proposal.kind == ProposalKind.ADVISE:
         return lines[0] if len(lines) == 1 else f"rackwise explain {name}"
