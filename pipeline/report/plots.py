@@ -16,7 +16,6 @@ from typing import Any, assert_never
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -58,7 +57,6 @@ def to_svg(plot: Plot, name: str) -> str:
         warnings.simplefilter("ignore", UserWarning)
         logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
         figure = Figure(layout="constrained")
-        FigureCanvasSVG(figure)
         _draw(figure, plot._replace(**{field: _shown(value) for field, value in plot._asdict().items()}))
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata=_NO_DATE)
