@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from agent.values.number_format import counted, few
 from pipeline.owner_rules import OwnerBook, OwnerRule, teams
@@ -41,17 +41,17 @@ def avoidable_section(facts: ReportFacts, cost: AvoidableCost) -> ReportSection:
         (ColumnHead("avoidable bytes", ValueUnit.BYTES), lambda line: line.avoidable_bytes),
         (_UNPRICED, lambda line: line.unpriced_bytes),
     )
-    hidden = {
-        *([] if any(line.unpriced_bytes for line in cost.lines) else [_UNPRICED]),
-        *([] if facts.owners else [_OWNER]),
-        *([] if any(line.change_usd_per_day is not None for line in cost.lines) else [_CHANGE]),
+    needed = {
+        _UNPRICED: any(line.unpriced_bytes for line in cost.lines),
+        _OWNER: bool(facts.owners),
+        _CHANGE: any(line.change_usd_per_day is not None for line in cost.lines),
     }
     return ReportSection(
         name="avoidable",
         title="Avoidable cost",
         lead=_lead(facts, cost),
-        grid=grid(facts, columns, cost.lines, hidden),
-        notes=_notes(facts, cost),
+        grid=grid(facts, columns, cost.lines, hidden=[head for head, is_so in needed.items() if not is_so]),
+        notes=tuple(_notes(facts, cost)),
         as_cards=True,
     )
 
@@ -134,16 +134,14 @@ def _lead(facts: ReportFacts, cost: AvoidableCost) -> str:
     return f"{daily} a day, {monthly} a month{price_applied(facts)} can be avoided, in {ways}, the dearest first."
 
 
-def _notes(facts: ReportFacts, cost: AvoidableCost) -> tuple[str, ...]:
+def _notes(facts: ReportFacts, cost: AvoidableCost) -> Iterator[str]:
+    if cost.lines and cost.change_usd_per_day is None:
+        yield f"No trend is shown: {_why_no_trend(facts)}."
+    if cost.unsure_bytes:
+        yield f"For {words.volume(cost.unsure_bytes)} across racks it is unknown whether they are avoidable."
     moved = sum(row.usd or 0.0 for row in facts.topics if row.path not in LASTING_PATHS)
-    unsure = f"For {words.volume(cost.unsure_bytes)} across racks it is unknown whether they are avoidable."
-    once = f"What was copied, {words.money(moved)} in this period, is paid once and is in no line."
-    trend = f"No trend is shown: {_why_no_trend(facts)}."
-    return (
-        *([trend] if cost.lines and cost.change_usd_per_day is None else []),
-        *([unsure] if cost.unsure_bytes else []),
-        *([once] if moved else []),
-    )
+    if moved:
+        yield f"What was copied, {words.money(moved)} in this period, is paid once and is in no line."
 
 
 def _why_no_trend(facts: ReportFacts) -> str:
