@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 
 from agent.values.number_format import counted, few
 from config.foreign_text import shortened
-from pipeline.owner_rules import OwnerBook
 from pipeline.report import words
 from pipeline.report.avoidable import avoidable_cost
 from pipeline.report.balance import balance_notes
@@ -42,7 +41,7 @@ _SECTIONS = (
 
 def compose(facts: ReportFacts) -> ReportDocument:
     """Everything in its place; equal facts give an equal report."""
-    cost, owners = avoidable_cost(facts), OwnerBook(facts.owners)
+    cost = avoidable_cost(facts)
     findings = finding_section(facts, cost)
     return ReportDocument(
         title="What crosses racks, what it costs, and what to do",
@@ -52,7 +51,7 @@ def compose(facts: ReportFacts) -> ReportDocument:
         sections=(
             avoidable_section(facts, cost),
             *([findings] if findings.grid.rows else []),
-            *([owner_section(facts, owners)] if owners else []),
+            *([owner_section(facts)] if facts.owners else []),
             *([bill_section(facts)] if facts.bill else []),
             *(section(facts) for section in _SECTIONS),
         ),

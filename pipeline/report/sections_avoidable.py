@@ -79,9 +79,9 @@ def figures(facts: ReportFacts, cost: AvoidableCost) -> tuple[HeadlineFigure, ..
     )
 
 
-def owner_section(facts: ReportFacts, owners: OwnerBook) -> ReportSection:
+def owner_section(facts: ReportFacts) -> ReportSection:
     """What the topics and groups of each owner send across racks."""
-    pace = CoveredPace(facts)
+    pace, owners = CoveredPace(facts), OwnerBook(facts.owners)
     costs: dict[OwnerRule | None, list[TopicCost]] = defaultdict(list)
     for cost in facts.topics:
         found = owners.of(cost.topic, cost.group)

@@ -134,4 +134,4 @@ def _error_lead(rows: Sequence[PredictionErrors]) -> str:
     if not rows:
         return "No prediction can be compared yet."
     medians = ", ".join(f"{row.quantity} {words.share(row.median, sign=True)}" for row in rows)
-    return f"(measured {chr(0x2212)} predicted) / predicted, in the median: {medians}."
+    return f"(measured \N{MINUS SIGN} predicted) / predicted, in the median: {medians}."
