@@ -29,6 +29,11 @@ def total_sum(what: Column) -> Column:
     return exact_sum(what, BILLIONTHS)
 
 
+def total_sums(*names: str) -> list[Column]:
+    """`total_sum` of each of these columns, by its name."""
+    return [total_sum(F.col(name)).alias(name) for name in names]
+
+
 def total(which: Column, what: Column) -> Column:
     """The same over the rows that it is about: 0 when there are none, null when all of them are unknown."""
     return F.coalesce(total_sum(F.when(which, what)), F.when(F.count_if(which) == 0, F.lit(0.0)))

@@ -224,7 +224,7 @@ def report(name: Name) -> ReportDocument:
     told = {field: rows(get_args(hint)[0], name) for field, hint in hints.items()
             if get_args(hint) and hasattr(get_args(hint)[0], "_fields")}  # fmt: skip
     left = {"left_out": ((name("a line feed"), 3),), "absent": (name("a line feed"),)}
-    return compose(ReportFacts(**told, **left, from_ms=None, to_ms=None, looks=3))
+    return compose(ReportFacts(**told, **left))
 
 
 def test_a_report_is_harmless_in_every_form_and_has_as_many_lines_as_of_harmless_names() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from datetime import datetime
@@ -50,30 +51,21 @@ def write_focus(
         )
     book = OwnerBook(owners_in_force(tables, owners))
     rows = transfers(within(tables.read(LEDGER), period, "hour_ms"))
-    files = {name: _FILES[name] for name in formats}
-    found = _Counting(DailyTransfer(*row) for row in rows.toLocalIterator())
-    number = 0
-    with written_whole("the charges", folder, files.values()) as beside, ExitStack() as stack:
-        writers = [stack.enter_context(_WRITERS[name](beside[file])) for name, file in files.items()]
-        every = charges(found, book)
+    writers_of = dict(_FORMS[name] for name in formats)
+    is_priced = Counter[bool]()
+
+    def counted_rows() -> Iterator[DailyTransfer]:
+        for row in map(DailyTransfer._make, rows.toLocalIterator()):
+            is_priced[row.usd is not None] += 1
+            yield row
+
+    with written_whole("the charges", folder, writers_of) as beside, ExitStack() as stack:
+        writers = [stack.enter_context(writer(beside[file])) for file, writer in writers_of.items()]
+        every = charges(counted_rows(), book)
         while some := list(islice(every, _AT_A_TIME)):
-            number += len(some)
             for write in writers:
                 write(some)
-    return FocusExport(tuple(folder / file for file in files.values()), number, found.unpriced)
-
-
-class _Counting:
-    """The rows, with a count of those that have no price."""
-
-    def __init__(self, rows: Iterator[DailyTransfer]) -> None:
-        self._rows = rows
-        self.unpriced = 0
-
-    def __iter__(self) -> Iterator[DailyTransfer]:
-        for row in self._rows:
-            self.unpriced += row.usd is None
-            yield row
+    return FocusExport(tuple(folder / file for file in writers_of), is_priced[True], is_priced[False])
 
 
 @contextmanager
@@ -117,5 +109,8 @@ def _type(name: str) -> pa.DataType:
 
 
 _SCHEMA = pa.schema([pa.field(name, _type(name)) for name in COLUMNS])
-_FILES: Mapping[str, str] = {"focus": "focus.csv", "focus-parquet": "focus.parquet"}
-_WRITERS: Mapping[str, Callable[[Path], AbstractContextManager[_Write]]] = {"focus": _csv, "focus-parquet": _parquet}
+_FORMS: Mapping[str, tuple[str, Callable[[Path], AbstractContextManager[_Write]]]] = {
+    "focus": ("focus.csv", _csv),
+    "focus-parquet": ("focus.parquet", _parquet),
+}
+"""Name of a form -> its file, and what writes it."""

@@ -26,11 +26,13 @@ _ADVICE = {
 
 def todo(row: OpenProposal) -> str:
     """The proposal's change, as an imperative."""
-    subject = subject_of(row.subject)
-    reason = (row.reason or "").upper()
-    if reason in ProposalReason.__members__:
-        return _ADVICE[ProposalReason[reason]].format(subject)
-    return f"Check proposal {row.proposal} about {subject}"
+    subject, reason = subject_of(row.subject), reason_of(row)
+    return f"Check proposal {row.proposal} about {subject}" if reason is None else _ADVICE[reason].format(subject)
+
+
+def reason_of(row: OpenProposal) -> ProposalReason | None:
+    """The proposal's reason, which telemetry has by its name; None for one that only a newer agent knows."""
+    return ProposalReason.__members__.get((row.reason or "").upper())
 
 
 def subject_of(subject: str | None) -> str:

@@ -59,10 +59,9 @@ def avoidable_cost(facts: ReportFacts) -> AvoidableCost:
     for cost in facts.topics:
         if cost.avoidable_bytes > 0:
             remedy = remedies.of(cost)
-            key = cost.cluster, remedy.todo, remedy.command
-            found.setdefault(key, remedy)
-            costs[key].append(cost)
-    lines = [_line(remedy, costs[key], pace, weeks.get(key[0]), owners) for key, remedy in found.items()]
+            found.setdefault(remedy[:3], remedy)
+            costs[remedy[:3]].append(cost)
+    lines = [_line(remedy, costs[key], pace, weeks.get(remedy.cluster), owners) for key, remedy in found.items()]
     lines.sort(key=lambda one: (-(one.usd_per_day or one.usd or 0.0), -one.avoidable_bytes, one.remedy[:3]))
     return _summed(facts, lines, pace, weeks)
 
@@ -70,14 +69,13 @@ def avoidable_cost(facts: ReportFacts) -> AvoidableCost:
 def _line(
     remedy: CostRemedy, costs: Sequence[TopicCost], pace: CoveredPace, week: WeekCoverage | None, owners: OwnerBook
 ) -> AvoidableLine:
-    usd = sum_of_known([cost.avoidable_usd for cost in costs])
-    found = (owners.of(cost.topic, cost.group) for cost in costs)
+    usd = sum_of_known(cost.avoidable_usd for cost in costs)
     return AvoidableLine(
         remedy=remedy,
         groups=tuple(dict.fromkeys(cost.group for cost in costs if cost.group)),
         topics=tuple(dict.fromkeys(cost.topic for cost in costs)),
         paths=tuple(sorted({cost.path for cost in costs})),
-        owners=tuple(dict.fromkeys(found)),
+        owners=tuple(dict.fromkeys(owners.of(cost.topic, cost.group) for cost in costs)),
         avoidable_bytes=sum(cost.avoidable_bytes for cost in costs),
         unpriced_bytes=sum(cost.unpriced_bytes for cost in costs),
         usd=usd,
@@ -95,7 +93,7 @@ def _summed(
         by_cluster[cost.cluster].append(cost)
     pairs = [_weekly(costs, weeks.get(cluster)) for cluster, costs in by_cluster.items()]
     whole = bool(pairs) and all(recent is not None and before is not None for recent, before in pairs)
-    recent, before = (sum_of_known([pair[at] for pair in pairs]) if whole else None for at in (0, 1))
+    recent, before = (sum_of_known(pair[at] for pair in pairs) if whole else None for at in (0, 1))
     kept = [
         pace.over(max(cost.usd - (cost.avoidable_usd or 0.0), 0.0), cost.cluster, DAY)
         for cost in facts.topics
@@ -103,8 +101,8 @@ def _summed(
     ]
     return AvoidableCost(
         lines=tuple(lines),
-        usd_per_day=sum_of_known([line.usd_per_day for line in lines]),
-        usd_per_month=sum_of_known([line.usd_per_month for line in lines]),
+        usd_per_day=sum_of_known(line.usd_per_day for line in lines),
+        usd_per_month=sum_of_known(line.usd_per_month for line in lines),
         change_usd_per_day=_change(recent, before),
         before_usd_per_day=before,
         unavoidable_usd_per_day=sum_of_known(kept),

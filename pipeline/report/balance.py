@@ -9,7 +9,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from agent.values.number_format import counted
-from pipeline.exact_sums import total_sum
+from config.foreign_text import shortened
+from pipeline.exact_sums import total_sum, total_sums
 from pipeline.report import words
 
 
@@ -51,14 +52,14 @@ def balances(conservation: DataFrame) -> DataFrame:
     )
     unknown = F.sum(F.when(~known, F.col("rows")))
     by_reason = by_path.groupBy("cluster", "why_unknown").agg(
-        *(total_sum(F.col(name)).alias(name) for name in LedgerBalance._fields[1:5]),
+        *total_sums(*LedgerBalance._fields[1:5]),
         F.max(F.when(F.col("size") >= 1.0, worst)).alias("worst"),
         F.coalesce(unknown, F.lit(0)).alias("unknown"),
     )
     return (
         by_reason.groupBy("cluster")
         .agg(
-            *(total_sum(F.col(name)).alias(name) for name in LedgerBalance._fields[1:5]),
+            *total_sums(*LedgerBalance._fields[1:5]),
             F.max("worst").alias("worst"),
             F.sum("unknown").alias("unknown"),
             F.min_by("why_unknown", F.struct(-F.col("unknown"), "why_unknown")).alias("why_unknown"),
@@ -93,5 +94,5 @@ def _difference(row: LedgerBalance) -> str:
 def _unknown(row: LedgerBalance) -> str:
     if not row.unknown:
         return ""
-    why = words.shown(row.why_unknown or "")
+    why = shortened(row.why_unknown or "")
     return f"; for {counted(row.unknown, 'row')} of topic, path and hour it is unknown ({why})"

@@ -6,7 +6,7 @@ name), and counts of what is missing: looks that did not arrive whole, and recor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -16,10 +16,9 @@ from pyspark.sql import functions as F
 
 from pipeline.owner_rules import OwnerRule
 from pipeline.report import balance, facts, summaries, topic_sums
-from pipeline.report.facts import UnusableInput
 from pipeline.report.ledger_sums import ledger_sums
 from pipeline.report.period import ReportPeriod, of_clusters, touching, within
-from pipeline.report.weeks import week_windows, widened
+from pipeline.report.weeks import latest_days, widened
 from pipeline.schemas import bronze, gold, silver
 from pipeline.schemas.table import TableSpec
 from pipeline.tables import TableStore
@@ -35,13 +34,6 @@ _MAY_LACK = {bronze.QUARANTINE.name, bronze.PROPOSALS.name, silver.FINDINGS.name
 """Tables that are there only when something went wrong, or whose words a report can do without."""
 _Row = TypeVar("_Row", bound=NamedTuple)
 _AddUp = Callable[[DataFrame], DataFrame]
-
-
-class _Counted(NamedTuple):
-    """How often something was so."""
-
-    why: str | None
-    number: int
 
 
 def collect(tables: TableStore, period: ReportPeriod, owners: tuple[OwnerRule, ...] = ()) -> facts.ReportFacts:
@@ -88,16 +80,18 @@ class _Collecting:
                 "errors": ask("errors", facts.PredictionErrors, gold.OUTCOMES, summaries.errors, "applied_ms"),
                 "texts": ask("texts", facts.ProposalText, bronze.PROPOSALS, self._texts),
                 "findings": ask("findings", facts.OpenFinding, silver.FINDINGS, self._findings),
+                "looks": ask("looks", facts.CountedInput, silver.LOOKS, summaries.looked, "taken_ms"),
+                "unread": pool.submit(
+                    self._rows, "quarantine", facts.CountedInput, bronze.QUARANTINE, self._quarantined
+                ),
             }
-            looked = ask("looks", _Counted, silver.LOOKS, summaries.looked, "taken_ms")
-            unread = pool.submit(self._rows, "quarantine", _Counted, bronze.QUARANTINE, self._quarantined)
             hours = summaries.covered_hours(self._widened(gold.PARTITION_TRAFFIC)).persist()
             of_period = within(hours, period, "hour_ms")
             coverage = self._rows(
                 "coverage", facts.LookCoverage, gold.PARTITION_TRAFFIC, lambda: summaries.coverage(of_period)
             )
-            windows = week_windows(coverage)
-            ledger = ledger_sums(self._widened(gold.LEDGER), period, windows).persist()
+            latest = latest_days(coverage)
+            ledger = ledger_sums(self._widened(gold.LEDGER), period, latest).persist()
             asked = ledger.where("asked")
             futures |= {
                 "costs": tell("cost", facts.DailyCost, gold.LEDGER, summaries.costs(asked, most=DEAREST)),
@@ -109,20 +103,14 @@ class _Collecting:
                 ),
                 "days": tell("days", facts.DayCoverage, gold.PARTITION_TRAFFIC, topic_sums.day_coverage(of_period)),
                 "weeks": tell(
-                    "weeks", facts.WeekCoverage, gold.PARTITION_TRAFFIC, topic_sums.week_coverage(hours, windows)
+                    "weeks", facts.WeekCoverage, gold.PARTITION_TRAFFIC, topic_sums.week_coverage(hours, latest)
                 ),
             }  # fmt: skip
         for held in (hours, ledger):
             held.unpersist()
         return facts.ReportFacts(
-            from_ms=period.from_ms,
-            to_ms=period.to_ms,
             coverage=coverage,
             **{name: rows.result() for name, rows in futures.items()},
-            problems=(*_problems("look", looked.result()), *_problems("record", unread.result())),
-            looks=None
-            if silver.LOOKS.name in self._absent
-            else sum(row.number for row in looked.result() if row.why is None),
             left_out=tuple(sorted(self._left_out.items())),
             absent=tuple(sorted(self._absent - _MAY_LACK)),
         )
@@ -166,7 +154,3 @@ def _chosen(rows: DataFrame, period: ReportPeriod, times: tuple[str, ...]) -> Da
             return touching(rows, period, begin, end)
         case _:
             return of_clusters(rows, period)
-
-
-def _problems(what: str, counted: tuple[_Counted, ...]) -> Iterator[UnusableInput]:
-    return (UnusableInput(what, row.why, row.number) for row in counted if row.why is not None)

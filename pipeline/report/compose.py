@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from agent.values.number_format import counted, few
-from pipeline.owner_rules import OwnerBook
+from config.foreign_text import shortened
 from pipeline.report import words
 from pipeline.report.avoidable import avoidable_cost
 from pipeline.report.balance import balance_notes
 from pipeline.report.document import ReportDocument
-from pipeline.report.facts import LookCoverage, ReportFacts, UnusableInput
+from pipeline.report.facts import CountedInput, LookCoverage, ReportFacts
 from pipeline.report.first import first_line
 from pipeline.report.pace import HOUR, price_applied
 from pipeline.report.period import minute_of
@@ -22,6 +22,7 @@ from pipeline.report.sections_bill import bill_section
 from pipeline.report.sections_cost import cost_section, ledger_section, locality_section
 from pipeline.report.sections_proposals import error_section, open_section, outcome_section
 from pipeline.report.sections_work import drift_section, rebalance_section, restore_section, warmup_section
+from pipeline.schemas import silver
 from pipeline.transforms.spans import HOUR_MS
 
 _SECTIONS = (
@@ -40,7 +41,7 @@ _SECTIONS = (
 
 def compose(facts: ReportFacts) -> ReportDocument:
     """Everything in its place; equal facts give an equal report."""
-    cost, owners = avoidable_cost(facts), OwnerBook(facts.owners)
+    cost = avoidable_cost(facts)
     findings = finding_section(facts, cost)
     return ReportDocument(
         title="What crosses racks, what it costs, and what to do",
@@ -50,7 +51,7 @@ def compose(facts: ReportFacts) -> ReportDocument:
         sections=(
             avoidable_section(facts, cost),
             *([findings] if findings.grid.rows else []),
-            *([owner_section(facts, owners)] if owners else []),
+            *([owner_section(facts)] if facts.owners else []),
             *([bill_section(facts)] if facts.bill else []),
             *(section(facts) for section in _SECTIONS),
         ),
@@ -128,14 +129,14 @@ def _filled(row: LookCoverage) -> str:
 
 
 def _looks(facts: ReportFacts) -> Iterator[str]:
-    unusable = [problem for problem in facts.problems if problem.what == "look"]
-    if facts.looks is None:
+    unusable = [row for row in facts.looks if row.why is not None]
+    lost, every = (sum(row.number for row in rows) for rows in (unusable, facts.looks))
+    if silver.LOOKS.name in facts.absent:
         yield "The number of complete looks is unknown: there is no table of looks."
-    elif unusable:
-        lost = sum(problem.number for problem in unusable)
-        yield f"{counted(lost, 'look')} of {lost + facts.looks:,} could not be used ({_reasons(unusable)})."
-    elif facts.looks:
-        yield f"{counted(facts.looks, 'look')} of the period, all complete."
+    elif lost:
+        yield f"{counted(lost, 'look')} of {every:,} could not be used ({_reasons(unusable)})."
+    elif every:
+        yield f"{counted(every, 'look')} of the period, all complete."
     else:
         yield "There is no look of this period."
 
@@ -147,7 +148,7 @@ def _unknown(facts: ReportFacts) -> Iterator[str]:
             key = row.path, row.why_unknown or "reason not recorded"
             sizes[key] = sizes.get(key, 0.0) + (row.bytes or 0.0)
     for (path, why), size in sorted(sizes.items()):
-        yield f"Unknown, path {path}: {_size(size)} may or may not have crossed racks ({words.shown(why)})."
+        yield f"Unknown, path {path}: {_size(size)} may or may not have crossed racks ({shortened(why)})."
     if facts.pairs and not sizes:
         yield "For every byte in the ledger both racks are known."
 
@@ -183,12 +184,10 @@ def _sizes(facts: ReportFacts) -> Iterator[str]:
 
 
 def _records(facts: ReportFacts) -> Iterator[str]:
-    unread = [problem for problem in facts.problems if problem.what == "record"]
-    if unread:
-        total = sum(problem.number for problem in unread)
-        some = counted(total, "record")
-        yield f"{some} could not be read and are in quarantine, of all clusters ({_reasons(unread)})."
+    if facts.unread:
+        some = counted(sum(row.number for row in facts.unread), "record")
+        yield f"{some} could not be read and are in quarantine, of all clusters ({_reasons(facts.unread)})."
 
 
-def _reasons(problems: Sequence[UnusableInput]) -> str:
-    return "; ".join(f"{problem.number:,}: {words.shown(problem.why)}" for problem in problems[:5])
+def _reasons(rows: Sequence[CountedInput]) -> str:
+    return "; ".join(f"{row.number:,}: {shortened(row.why or '')}" for row in rows[:5])

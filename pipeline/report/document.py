@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import Enum
 from typing import NamedTuple, TypeVar
 
@@ -80,7 +80,6 @@ class HeatMap(NamedTuple):
     columns: tuple[str, ...]
     shares: tuple[tuple[float | None, ...], ...]
     absent: frozenset[tuple[int, int]]
-    label: str
 
 
 class RangePlot(NamedTuple):
@@ -109,7 +108,7 @@ class HeadlineFigure(NamedTuple):
 
     title: str
     text: str
-    about: str = ""
+    about: str
     """What it means, or why it is unknown."""
 
 
@@ -155,7 +154,7 @@ def beyond(section: ReportSection, most: int = SHOWN) -> str:
     return f"{counted(more, 'more row')} in {section.name}.csv" if more > 0 else ""
 
 
-def grid_of(columns: Columns[Row], rows: Sequence[Row], drop: Callable[[ColumnHead], bool]) -> ReportGrid:
-    """A grid without the columns that are to be dropped."""
-    kept = [(head, value) for head, value in columns if not drop(head)]
-    return ReportGrid(tuple(head for head, _ in kept), tuple(tuple(value(row) for _, value in kept) for row in rows))
+def notes_of(section: ReportSection, most: int = SHOWN) -> tuple[str, ...]:
+    """The sentences below a table that shows so many rows."""
+    more = beyond(section, most)
+    return (f"{more}.", *section.notes) if more else section.notes

@@ -78,7 +78,7 @@ class TopicCost(NamedTuple):
     unsure_bytes: float
     """Part of cross_bytes of which it is unknown whether it can be avoided."""
     recent_usd: float | None
-    """Avoidable, in the latest days (`weeks.WeekWindows`); None where a price is unknown."""
+    """Avoidable, in the latest days (`weeks.LatestDays`); None where a price is unknown."""
     before_usd: float | None
     """The same a week before."""
 
@@ -206,7 +206,6 @@ class MeasuredOutcome(NamedTuple):
     cluster: str
     proposal: str
     kind: str
-    reason: str | None
     subject: str | None
     state: str
     predicted_moves: int | None
@@ -245,12 +244,13 @@ class OpenProposal(NamedTuple):
     reason: str | None
     subject: str | None
     created_ms: int | None
-    moves: int | None
-    move_bytes: float | None
-    seconds: float | None
-    after_bytes_per_s: float | None
-    """Predicted across racks afterwards."""
-    gain_usd_per_day: float | None
+    predicted_moves: int | None
+    predicted_move_bytes: float | None
+    predicted_seconds: float | None
+    predicted_bytes_per_s: float | None
+    """Across racks afterwards."""
+    predicted_usd_per_day: float | None
+    """Gain."""
     cross_bytes: float | None
     """What the subject sent across racks in the period: what a group read, or all that has to do with a topic."""
     avoidable_bytes: float | None
@@ -284,21 +284,17 @@ class OpenFinding(NamedTuple):
     since_ms: int | None
 
 
-class UnusableInput(NamedTuple):
-    """Something that was counted and is missing from the figures."""
+class CountedInput(NamedTuple):
+    """How much of what was read could not be used for one reason, and is missing from the figures."""
 
-    what: str
-    """``look``, ``record``: what could not be used."""
-    why: str
+    why: str | None
+    """None for what could be used."""
     number: int
 
 
 class ReportFacts(NamedTuple):
     """The facts of a report."""
 
-    from_ms: int | None
-    """Begin of the requested period; None for all rows."""
-    to_ms: int | None
     coverage: tuple[LookCoverage, ...]
     costs: tuple[DailyCost, ...]
     pairs: tuple[RackPairBytes, ...]
@@ -310,9 +306,9 @@ class ReportFacts(NamedTuple):
     outcomes: tuple[MeasuredOutcome, ...]
     errors: tuple[PredictionErrors, ...]
     standing: tuple[OpenProposal, ...]
-    problems: tuple[UnusableInput, ...]
-    looks: int | None
-    """Complete looks in the period; None when the table of looks is not there."""
+    looks: tuple[CountedInput, ...]
+    unread: tuple[CountedInput, ...]
+    """Records that could not be read, of all clusters."""
     left_out: tuple[tuple[str, int], ...]
     """Title of a section -> rows that were left out because there were too many, sections with any."""
     absent: tuple[str, ...]

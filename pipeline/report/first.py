@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agent.values.number_format import counted
+from config.foreign_text import shortened
 from pipeline.report import words
-from pipeline.report.advice import subject_of, todo
+from pipeline.report.advice import todo
 from pipeline.report.avoidable import AvoidableCost, AvoidableLine
 from pipeline.report.facts import OpenProposal, RackPairBytes, ReportFacts
 from pipeline.report.pace import DAY, HOUR, MONTH, CoveredPace
@@ -21,17 +22,13 @@ from pipeline.schemas import gold
 def first_line(facts: ReportFacts, cost: AvoidableCost) -> str:
     """One sentence. ``cost`` is `avoidable.avoidable_cost` of the facts."""
     pace = CoveredPace(facts)
-    ranked = [row for row in by_worth(facts) if may_save(row)]
-    if not cost.lines:
-        return _without_line(facts, cost, ranked, pace)
-    line, named = cost.lines[0], {one.remedy.proposal for one in cost.lines}
-    better = next((row for row in ranked if row not in named and _gain(row) > (line.usd_per_day or 0.0)), None)
-    return _sentence(facts, line, pace) if better is None else f"{todo(better)}: {worth(better, pace)}."
-
-
-def _without_line(facts: ReportFacts, cost: AvoidableCost, ranked: Sequence[OpenProposal], pace: CoveredPace) -> str:
-    if ranked:
-        return f"{todo(ranked[0])}: {worth(ranked[0], pace)}."
+    line = cost.lines[0] if cost.lines else None
+    named = {one.remedy.proposal for one in cost.lines}
+    for row in by_worth(facts):
+        if may_save(row) and row not in named and (line is None or _gain(row) > (line.usd_per_day or 0.0)):
+            return f"{todo(row)}: {worth(row, pace)}."
+    if line is not None:
+        return _sentence(facts, line, pace)
     if gold.OUTCOMES.name in facts.absent:
         return f"Unknown: the table {gold.OUTCOMES.name} does not exist yet, so no proposal can be shown."
     return _nothing_to_save(facts, cost, pace)
@@ -39,22 +36,20 @@ def _without_line(facts: ReportFacts, cost: AvoidableCost, ranked: Sequence[Open
 
 def _sentence(facts: ReportFacts, line: AvoidableLine, pace: CoveredPace) -> str:
     remedy = line.remedy
-    bill = _bill(line.usd, line.usd_per_day, line.usd_per_month, pace)
-    crossing = f"{pace.volume(line.avoidable_bytes, remedy.cluster)} cross racks avoidably{bill}"
+    crossing = _crossing(line.avoidable_bytes, line.usd, remedy.cluster, pace)
     if remedy.proposal is None:
         absent = gold.OUTCOMES.name in facts.absent
         head = "What is proposed is unknown" if absent else "Nothing is proposed yet"
         return f"{head} for {_what(line)}: {crossing}; run {remedy.command} to see why."
     gain = _gain(remedy.proposal)
-    predicted = f", predicted to change the cost by {words.money(-gain, sign=True)} a day" if gain else ""
-    return f"{remedy.todo}: {crossing}{predicted}."
+    return f"{remedy.todo}: {crossing}{f', {_predicted(gain)}' if gain else ''}."
 
 
 def _what(line: AvoidableLine) -> str:
     if line.groups:
-        return f"what {subject_of(f'group/{line.groups[0]}')} reads"
+        return f"what group {words.short(line.groups[0])} reads"
     path = f"path {line.paths[0]} of " if line.paths != (CONSUME,) else ""
-    return path + subject_of(f"topic/{line.topics[0]}")
+    return f"{path}topic {words.short(line.topics[0])}"
 
 
 def _nothing_to_save(facts: ReportFacts, cost: AvoidableCost, pace: CoveredPace) -> str:
@@ -82,7 +77,7 @@ def _nothing_to_save(facts: ReportFacts, cost: AvoidableCost, pace: CoveredPace)
 
 
 def _unknown_racks(unknown: Sequence[RackPairBytes], *, every: bool) -> str:
-    why = "; ".join(sorted({words.shown(row.why_unknown) for row in unknown if row.why_unknown})[:2])
+    why = "; ".join(sorted({shortened(row.why_unknown) for row in unknown if row.why_unknown})[:2])
     size = "all bytes" if every else words.volume(sum(row.bytes or 0.0 for row in unknown))
     because = f" ({why})" if why else ""
     return f"Set the missing racks first: for {size} it is unknown whether they cross racks{because}."
@@ -101,7 +96,7 @@ def by_worth(facts: ReportFacts) -> tuple[OpenProposal, ...]:
         usd = pace.over(row.usd, row.cluster, DAY)
         hourly = pace.over(row.avoidable_bytes, row.cluster, HOUR)
         return (
-            -(row.gain_usd_per_day if row.gain_usd_per_day is not None else _possible(row, usd) or 0.0),
+            -(row.predicted_usd_per_day if row.predicted_usd_per_day is not None else _possible(row, usd) or 0.0),
             -(hourly or 0.0),
             -((row.unknown_bytes or 0.0) + (row.undecided_bytes or 0.0)),
             row.kind,
@@ -116,24 +111,21 @@ def worth(row: OpenProposal, pace: CoveredPace) -> str:
     """What it is about in figures: what crosses racks avoidably now, what that costs, what is saved."""
     parts: list[str] = []
     if row.avoidable_bytes:
-        usd = _possible(row, row.usd)
-        daily, monthly = (pace.over(usd, row.cluster, time) for time in (DAY, MONTH))
-        crossing = f"{pace.volume(row.avoidable_bytes, row.cluster)} cross racks avoidably"
-        parts.append(crossing + _bill(usd, daily, monthly, pace))
+        parts.append(_crossing(row.avoidable_bytes, _possible(row, row.usd), row.cluster, pace))
     if row.undecided_bytes:
         undecided = pace.volume(row.undecided_bytes, row.cluster)
         parts.append(f"for {undecided} it is unknown whether a placement avoids them")
     if row.unknown_bytes:
         parts.append(f"for {pace.volume(row.unknown_bytes, row.cluster)} it is unknown whether they cross racks")
-    if row.gain_usd_per_day:
-        parts.append(f"predicted to change the cost by {words.money(-row.gain_usd_per_day, sign=True)} a day")
-    elif row.after_bytes_per_s is not None:
-        parts.append(f"predicted to leave {words.per_second(row.after_bytes_per_s)} across racks")
+    if row.predicted_usd_per_day:
+        parts.append(_predicted(row.predicted_usd_per_day))
+    elif row.predicted_bytes_per_s is not None:
+        parts.append(f"predicted to leave {words.per_second(row.predicted_bytes_per_s)} across racks")
     return ", ".join(parts) or "its bytes are unknown"
 
 
 def _gain(row: OpenProposal) -> float:
-    return max(row.gain_usd_per_day or 0.0, 0.0)
+    return max(row.predicted_usd_per_day or 0.0, 0.0)
 
 
 def _possible(row: OpenProposal, usd: float | None) -> float | None:
@@ -143,9 +135,15 @@ def _possible(row: OpenProposal, usd: float | None) -> float | None:
     return usd * row.avoidable_bytes / row.cross_bytes
 
 
-def _bill(usd: float | None, daily: float | None, monthly: float | None, pace: CoveredPace) -> str:
+def _crossing(avoidable_bytes: float, usd: float | None, cluster: str, pace: CoveredPace) -> str:
+    crossing = f"{pace.volume(avoidable_bytes, cluster)} cross racks avoidably"
     if usd is None:
-        return ", without a known price"
-    if daily is None or monthly is None:
-        return f", {words.money(usd)} in the period{pace.price}"
-    return f", about {words.money(daily)} a day and {words.money(monthly)} a month{pace.price}"
+        return f"{crossing}, without a known price"
+    daily, monthly = pace.over(usd, cluster, DAY), pace.over(usd, cluster, MONTH)
+    if daily is None:
+        return f"{crossing}, {words.money(usd)} in the period{pace.price}"
+    return f"{crossing}, about {words.money(daily)} a day and {words.money(monthly)} a month{pace.price}"
+
+
+def _predicted(usd_per_day: float) -> str:
+    return f"predicted to change the cost by {words.money(-usd_per_day, sign=True)} a day"

@@ -16,17 +16,14 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from agent.values.rates import BYTES_PER_GB
 from pipeline.exact_sums import BILLIONTHS, all_or_null, total_sum
 from pipeline.owner_rules import OwnerBook
 from pipeline.report.ledger_sums import avoidable_bytes
 
 VERSION = "1.2"
 _PLACES = Decimal(1).scaleb(-12)
-_GB = Decimal(1_000_000_000)
-_NAME = "rackwise"
-_SERVICE = "Kafka traffic across racks"
 _SKU = "kafka-cross-rack-transfer"
-_UNIT = "GB"
 
 
 class DailyTransfer(NamedTuple):
@@ -88,7 +85,7 @@ def _charge(row: DailyTransfer, owners: OwnerBook) -> dict[str, Any]:
     begin = datetime.fromisoformat(row.day).replace(tzinfo=UTC)
     month = begin.replace(day=1)
     # Price times quantity is the cost in every digit: so a consumer checks it.
-    quantity = _decimal(Decimal(repr(row.bytes)) / _GB)
+    quantity = _decimal(Decimal(repr(row.bytes)) / Decimal(BYTES_PER_GB))
     price = _decimal(Decimal(repr(row.usd)) / quantity) if quantity else Decimal(0)
     cost = _decimal(price * quantity)
     owner = owners.of(row.topic, row.group)
@@ -108,14 +105,14 @@ def _charge(row: DailyTransfer, owners: OwnerBook) -> dict[str, Any]:
         **dict.fromkeys(("ContractedCost", "EffectiveCost", "ListCost"), cost),
         **dict.fromkeys(("ContractedUnitPrice", "ListUnitPrice"), price),
         **dict.fromkeys(("ConsumedQuantity", "PricingQuantity"), quantity),
-        **dict.fromkeys(("ConsumedUnit", "PricingUnit"), _UNIT),
-        **dict.fromkeys(("InvoiceIssuerName", "ProviderName", "PublisherName"), _NAME),
+        **dict.fromkeys(("ConsumedUnit", "PricingUnit"), "GB"),
+        **dict.fromkeys(("InvoiceIssuerName", "ProviderName", "PublisherName"), "rackwise"),
         "PricingCategory": "Standard",
         "ResourceId": f"{row.cluster}/topic/{row.topic}",
         "ResourceName": row.topic,
         "ResourceType": "Kafka topic",
         "ServiceCategory": "Networking",
-        "ServiceName": _SERVICE,
+        "ServiceName": "Kafka traffic across racks",
         "ServiceSubcategory": "Network Connectivity",
         "SkuId": _SKU,
         "SkuMeter": "Data transfer across racks",

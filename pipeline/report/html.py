@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from hashlib import sha256
-from itertools import repeat
 from xml.sax.saxutils import escape
 
-from config.foreign_text import harmless
+from config.foreign_text import harmless, shortened
 from pipeline.report.document import (
     SHOWN,
     Cell,
@@ -21,10 +20,11 @@ from pipeline.report.document import (
     ReportDocument,
     ReportSection,
     beyond,
+    notes_of,
 )
 from pipeline.report.plots import to_svg
 from pipeline.report.style import STYLE
-from pipeline.report.words import shown, written
+from pipeline.report.words import written
 
 _LONG = 36
 _MOST_ROWS = 1_000
@@ -88,7 +88,6 @@ class _Page:
     def section(self, section: ReportSection) -> list[str]:
         """A heading, the answer, the plot, ten rows, and the others folded."""
         rows = section.grid.rows
-        more = beyond(section, _MOST_ROWS)
         kind = ' class="cards"' if section.as_cards else ""
         return [
             f'<section id="{section.name}"{kind}>',
@@ -97,7 +96,7 @@ class _Page:
             *(_figure(section, section.plot) if section.plot is not None else []),
             *(self._table(section, rows[:SHOWN]) if rows else []),
             *(self._folded(section, rows[SHOWN:_MOST_ROWS]) if len(rows) > SHOWN else []),
-            *(f'<p class="more">{_text(note)}</p>' for note in (*([f"{more}."] if more else []), *section.notes)),
+            *(f'<p class="more">{_text(note)}</p>' for note in notes_of(section, _MOST_ROWS)),
             "</section>",
         ]
 
@@ -112,7 +111,7 @@ class _Page:
         """Focusable, because what scrolls must be reachable without a mouse."""
         heads = section.grid.heads
         head_cells = "".join(f'<th scope="col"{_numeric(head)}>{_text(head.title)}</th>' for head in heads)
-        cells = (map(self._cell, repeat(section), heads, row) for row in rows)
+        cells = ([self._cell(section, *cell) for cell in zip(heads, row, strict=True)] for row in rows)
         return [
             f'<div class="table" tabindex="0" role="region" aria-label="{_text(section.title)}"><table>',
             "<thead><tr>",
@@ -135,10 +134,9 @@ class _Page:
         if place and place not in self._taken:
             self._taken.add(place)
             attributes += f' id="{place}"'
-        return f"<td{attributes}>{self._content(head, value)}</td>"
+        return f"<td{attributes}>{self._content(head, value, text)}</td>"
 
-    def _content(self, head: ColumnHead, value: Cell) -> str:
-        text = written(head, value)
+    def _content(self, head: ColumnHead, value: Cell, text: str) -> str:
         if head.is_code and text:
             return f"<code>{_text(text)}</code>"
         if head.links and isinstance(value, str):
@@ -147,7 +145,7 @@ class _Page:
 
     def _link(self, names: str, text: str) -> str:
         place = _place(names, text)
-        label = _text(shown(text))
+        label = _text(shortened(text))
         return f'<a href="#{place}">{label}</a>' if place in self._places else label
 
 
@@ -159,7 +157,7 @@ def _place(names: str, value: Cell) -> str:
 
 
 def _headline(figure: HeadlineFigure) -> str:
-    about = f"<dd class='about'>{_text(figure.about)}</dd>" if figure.about else ""
+    about = f"<dd class='about'>{_text(figure.about)}</dd>"
     return f"<div><dt>{_text(figure.title)}</dt><dd>{_text(figure.text)}</dd>{about}</div>"
 
 

@@ -10,10 +10,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from agent.values.rates import BYTES_PER_GB
-from pipeline.exact_sums import total_sum
+from pipeline.exact_sums import total_sums
 from pipeline.report.facts import LASTING_PATHS
 from pipeline.report.period import ReportPeriod, between
-from pipeline.report.weeks import WeekWindows
+from pipeline.report.weeks import LatestDays
 
 _LIKE = (
     "cluster", "day", "path", "group", "topic", "source_rack", "target_rack", "zone", "why_unknown", "price_date",
@@ -22,7 +22,7 @@ _LIKE = (
 _SUMS = ("bytes", "usd", "unavoidable_bytes", "avoidable", "saved")
 
 
-def ledger_sums(ledger: DataFrame, period: ReportPeriod, windows: WeekWindows) -> DataFrame:
+def ledger_sums(ledger: DataFrame, period: ReportPeriod, latest: LatestDays) -> DataFrame:
     """Rows of gold.ledger that are of the period (``asked``) or of the same days a week before (``before``), by day.
 
     Beside the ledger's columns: ``rows``, how many they are; ``recent``, whether they are of the latest days;
@@ -33,8 +33,8 @@ def ledger_sums(ledger: DataFrame, period: ReportPeriod, windows: WeekWindows) -
     hours = ledger.withColumns(
         {
             "asked": between("hour_ms", period.from_ms, period.to_ms),
-            "recent": between("hour_ms", windows.recent_from_ms, windows.recent_to_ms),
-            "before": between("hour_ms", windows.before_from_ms, windows.before_to_ms),
+            "recent": between("hour_ms", *latest),
+            "before": between("hour_ms", *latest.week_before),
             "avoidable": avoidable_bytes(),
         }
     ).where(F.col("asked") | F.col("before"))
@@ -46,7 +46,7 @@ def ledger_sums(ledger: DataFrame, period: ReportPeriod, windows: WeekWindows) -
         rows.groupBy(*_LIKE, *kinds)
         .agg(
             F.count(F.lit(1)).alias("rows"),
-            *(total_sum(F.col(name)).alias(name) for name in _SUMS),
+            *total_sums(*_SUMS),
             F.min(price).alias("usd_per_gb_low"),
             F.max(price).alias("usd_per_gb_high"),
         )

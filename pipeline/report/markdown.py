@@ -9,11 +9,10 @@ from pipeline.report.document import (
     SHOWN,
     Cell,
     ColumnHead,
-    HeadlineFigure,
     ReportDocument,
     ReportGrid,
     ReportSection,
-    beyond,
+    notes_of,
 )
 from pipeline.report.words import written
 
@@ -27,7 +26,7 @@ def to_markdown(report: ReportDocument) -> str:
         "",
         f"# {report.title}",
         "",
-        *(f"- {escaped(_figure(figure))}" for figure in report.figures),
+        *(f"- {escaped(f'{figure.title}: {figure.text} ({figure.about})')}" for figure in report.figures),
         "",
         escaped(report.about),
         *(line for section in report.sections for line in _section(section)),
@@ -52,7 +51,7 @@ def _section(section: ReportSection) -> list[str]:
         "",
         escaped(section.lead),
         *(["", *_grid(section.grid)] if section.grid.rows else []),
-        *(line for sentence in (_more(section), *section.notes) if sentence for line in ("", escaped(sentence))),
+        *(line for note in notes_of(section) for line in ("", escaped(note))),
     ]
 
 
@@ -65,16 +64,6 @@ def _grid(grid: ReportGrid) -> list[str]:
             for row in grid.rows[:SHOWN]
         ),
     ]
-
-
-def _more(section: ReportSection) -> str:
-    more = beyond(section)
-    return f"{more}." if more else ""
-
-
-def _figure(figure: HeadlineFigure) -> str:
-    about = f" ({figure.about})" if figure.about else ""
-    return f"{figure.title}: {figure.text}{about}"
 
 
 def _cell(head: ColumnHead, value: Cell) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pipeline.report import words
 from pipeline.report.facts import ReportFacts
 
-HOUR, DAY, MONTH = words.SECONDS_PER_HOUR, words.SECONDS_PER_DAY, 30 * words.SECONDS_PER_DAY
+HOUR, DAY, MONTH = words.HOUR_S, words.DAY_S, 30 * words.DAY_S
 """A month has 30 days."""
 
 

@@ -10,11 +10,12 @@ import io
 import logging
 import re
 import warnings
+from collections.abc import Callable
 from typing import Any, assert_never
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -24,7 +25,9 @@ from pipeline.report.document import BarPlot, HeatMap, Plot, RangePlot, ScatterP
 
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#666666")
 _PATTERNS = ("", "//", "..", "xx", "\\\\", "++")
-_UNKNOWN_FACE, _INK = "#eeeeee", "#222222"
+_UNKNOWN_LOOK: dict[str, Any] = {"facecolor": "#eeeeee", "edgecolor": "#888888", "hatch": "////"}
+_SHARE_COLOURS = mpl.colormaps["cividis"]
+_INK = "#222222"
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "rackwise",
     "svg.fonttype": "none",
@@ -54,7 +57,6 @@ def to_svg(plot: Plot, name: str) -> str:
         warnings.simplefilter("ignore", UserWarning)
         logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
         figure = Figure(layout="constrained")
-        FigureCanvasSVG(figure)
         _draw(figure, plot._replace(**{field: _shown(value) for field, value in plot._asdict().items()}))
         out = io.StringIO()
         figure.savefig(out, format="svg", metadata=_NO_DATE)
@@ -86,31 +88,28 @@ def _draw(figure: Figure, plot: Plot) -> None:
 
 
 def _bars(figure: Figure, plot: BarPlot) -> None:
-    height = 3.4 if plot.upright else 1.1 + _ROW * (len(plot.bars) + 0.45 * len(plot.parts))
-    figure.set_size_inches(_WIDTH, max(height, 0.22 * len(plot.parts) + 1.0) if plot.upright else height)
+    parts, upright = len(plot.parts), plot.upright
+    figure.set_size_inches(
+        _WIDTH, max(3.4, 0.22 * parts + 1.0) if upright else 1.1 + _ROW * (len(plot.bars) + 0.45 * parts)
+    )
     axes = figure.add_subplot()
+    draw: Callable[..., Any] = axes.bar if upright else axes.barh
     ends = [0.0] * len(plot.bars)
     places = list(range(len(plot.bars)))
     for number, (part, sizes) in enumerate(zip(plot.parts, plot.sizes, strict=True)):
         lengths = [size or 0.0 for size in sizes]
-        look: dict[str, Any] = {"label": part, **_look(number, hatched=part in plot.hatched)}
-        if plot.upright:
-            axes.bar(places, lengths, 0.7, bottom=ends, **look)
-        else:
-            axes.barh(places, lengths, 0.7, left=ends, **look)
+        look = _UNKNOWN_LOOK if part in plot.hatched else _look(number)
+        draw(places, lengths, 0.7, label=part, linewidth=0.5, **{"bottom" if upright else "left": ends, **look})
         ends = [end + length for end, length in zip(ends, lengths, strict=True)]
     _mark_unknown(axes, plot, ends)
-    if plot.upright:
+    _values(axes.yaxis if upright else axes.xaxis, plot.unit, plot.label)
+    if upright:
         axes.set_xticks(places, plot.bars, rotation=0 if len(places) < 6 else 60)
         axes.set_xlim(-0.6, max(len(places), 5) - 0.4)
-        _values(axes, plot.unit, plot.label, upright=True)
+        figure.legend(loc="outside right upper", frameon=False, fontsize=8)
     else:
         axes.set_yticks(places, plot.bars)
         axes.invert_yaxis()
-        _values(axes, plot.unit, plot.label, upright=False)
-    if plot.upright:
-        figure.legend(loc="outside right upper", frameon=False, fontsize=8)
-    else:
         figure.legend(loc="outside lower center", frameon=False, fontsize=8, ncols=2)
 
 
@@ -121,49 +120,41 @@ def _mark_unknown(axes: Axes, plot: BarPlot, ends: list[float]) -> None:
             axes.annotate("+ unknown", spot, xytext=beside, textcoords="offset points", fontsize=8)
 
 
-def _look(number: int, *, hatched: bool) -> dict[str, Any]:
+def _look(number: int) -> dict[str, Any]:
     """Colours repeat, so patterns distinguish the later parts from the earlier ones."""
-    if hatched:
-        return {"facecolor": _UNKNOWN_FACE, "hatch": "////", "edgecolor": "#888888", "linewidth": 0.5}
     return {
         "facecolor": _COLOURS[number % len(_COLOURS)],
         "hatch": _PATTERNS[(number // len(_COLOURS)) % len(_PATTERNS)],
         "edgecolor": "white",
-        "linewidth": 0.5,
     }
 
 
 def _heat(figure: Figure, plot: HeatMap) -> None:
     figure.set_size_inches(max(4.2, min(_WIDTH, 3.2 + 0.9 * len(plot.columns))), 1.2 + _ROW * len(plot.rows))
     axes = figure.add_subplot()
-    colours = mpl.colormaps["cividis"]
     for i, shares in enumerate(plot.shares):
         for j, share in enumerate(shares):
-            if (i, j) in plot.absent:
-                continue
-            _cell(axes, i, j, share)
-    axes.set_xlim(-0.5, len(plot.columns) - 0.5)
-    axes.set_ylim(len(plot.rows) - 0.5, -0.5)
+            if (i, j) not in plot.absent:
+                _cell(axes, i, j, share)
+    axes.set(xlim=(-0.5, len(plot.columns) - 0.5), ylim=(len(plot.rows) - 0.5, -0.5))
     axes.set_xticks(range(len(plot.columns)), plot.columns)
     axes.set_yticks(range(len(plot.rows)), plot.rows)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
-    for side in axes.spines.values():
-        side.set_visible(False)
+    axes.spines[:].set_visible(False)
     keys = [
-        Patch(facecolor=colours(0.0), label="0 % within the rack"),
-        Patch(facecolor=colours(0.5), label="50 %"),
-        Patch(facecolor=colours(1.0), label="100 %"),
-        Patch(facecolor=_UNKNOWN_FACE, edgecolor="#888888", hatch="////", label="? unknown"),
+        Patch(facecolor=_SHARE_COLOURS(0.0), label="0 % within the rack"),
+        Patch(facecolor=_SHARE_COLOURS(0.5), label="50 %"),
+        Patch(facecolor=_SHARE_COLOURS(1.0), label="100 %"),
+        Patch(**_UNKNOWN_LOOK, label="? unknown"),
     ]
     figure.legend(handles=keys, loc="outside lower center", frameon=False, fontsize=8, ncols=4)
 
 
 def _cell(axes: Axes, row: int, column: int, share: float | None) -> None:
-    face: dict[str, Any] = {"facecolor": _UNKNOWN_FACE, "edgecolor": "#888888", "hatch": "////"}
-    text, ink = "?", _INK
+    face, text, ink = _UNKNOWN_LOOK, "?", _INK
     if share is not None:
-        face = {"facecolor": mpl.colormaps["cividis"](share), "edgecolor": "white"}
+        face = {"facecolor": _SHARE_COLOURS(share), "edgecolor": "white"}
         text, ink = words.share(share), "white" if share < 0.5 else _INK
     axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, linewidth=0.8, **face))
     axes.text(column, row, text, ha="center", va="center", color=ink, fontsize=8)
@@ -181,7 +172,7 @@ def _ranges(figure: Figure, plot: RangePlot) -> None:
     axes.set_xlim(left=0)
     axes.grid(visible=True, axis="x", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
-    _values(axes, plot.unit, plot.label, upright=False)
+    _values(axes.xaxis, plot.unit, plot.label)
 
 
 def _scatter(figure: Figure, plot: ScatterPlot) -> None:
@@ -189,21 +180,12 @@ def _scatter(figure: Figure, plot: ScatterPlot) -> None:
     left, right = figure.subplots(1, 2)
     most = max(1.0, *(max(point) for point in plot.points)) * 1.08
     left.plot([0, most], [0, most], color="#888888", linewidth=1, linestyle="--", label="as predicted")
-    left.plot(
-        [point[0] for point in plot.points],
-        [point[1] for point in plot.points],
-        "o",
-        color=_COLOURS[0],
-        markeredgecolor="white",
-    )
-    left.set_xlim(0, most)
-    left.set_ylim(0, most)
+    left.plot(*zip(*plot.points, strict=True), "o", color=_COLOURS[0], markeredgecolor="white")
+    left.set(xlim=(0, most), ylim=(0, most), xlabel="predicted", ylabel="measured")
     form = FuncFormatter(lambda value, _: _short_value(value, plot.unit))
     left.xaxis.set_major_formatter(form)
     left.yaxis.set_major_formatter(form)
     left.xaxis.set_major_locator(MaxNLocator(4))
-    left.set_xlabel("predicted")
-    left.set_ylabel("measured")
     left.legend(frameon=False, fontsize=8, loc="upper left")
     _histogram(right, plot.errors)
 
@@ -220,27 +202,14 @@ def _histogram(axes: Axes, errors: tuple[float, ...]) -> None:
     axes.set_ylabel("proposals")
 
 
-def _values(axes: Axes, unit: ValueUnit, label: str, *, upright: bool) -> None:
-    axis = axes.yaxis if upright else axes.xaxis
+def _values(axis: Axis, unit: ValueUnit, label: str) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: _short_value(value, unit)))
     axis.set_major_locator(MaxNLocator(6, integer=unit is ValueUnit.COUNT))
-    (axes.set_ylabel if upright else axes.set_xlabel)(label)
+    axis.set_label_text(label)
 
 
 def _short_value(value: float, unit: ValueUnit) -> str:
-    match unit:
-        case ValueUnit.USD:
-            return words.money(value)
-        case ValueUnit.BYTES:
-            return words.volume(value)
-        case ValueUnit.BYTES_PER_S:
-            return words.per_second(value)
-        case ValueUnit.SECONDS:
-            return words.duration(value) if value else "0 s"
-        case ValueUnit.RECORDS_PER_S:
-            return words.number(value, "records/s")
-        case _:
-            return words.number(value)
+    return "0 s" if unit is ValueUnit.SECONDS and not value else words.in_unit(value, unit)
 
 
 def _embedded(document: str, name: str) -> str:

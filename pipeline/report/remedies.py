@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from agent.values.finding import FindingReason, ends_by
 from agent.values.proposal import ProposalKind, ProposalReason
 from config.foreign_text import harmless
-from pipeline.report.advice import todo
+from pipeline.report.advice import reason_of, todo
 from pipeline.report.facts import OpenFinding, OpenProposal, ProposalText, ReportFacts, TopicCost
 from pipeline.report.summaries import CONSUME
 
@@ -94,27 +93,22 @@ class RemedyBook:
         subjects = (f"group/{cost.group}", topic, "") if cost.path == CONSUME else (topic,)
         known = _ENDS.get(cost.path, ())
         able = [
-            (rank, proposal)
+            (known.index(reason), proposal)
             for subject in subjects
             for proposal in self._proposals.get((cost.cluster, subject), ())
-            if (rank := _rank(proposal, known)) is not None
+            if (reason := reason_of(proposal)) in known
         ]
         if able:
-            _, best = min(able, key=lambda one: (-(one[1].gain_usd_per_day or 0.0), one[0], one[1].proposal))
+            _, best = min(able, key=lambda one: (-(one[1].predicted_usd_per_day or 0.0), one[0], one[1].proposal))
             return self._of_proposal(best)
         return self._without(cost, subjects)
 
     def _of_proposal(self, proposal: OpenProposal) -> CostRemedy:
-        text = self._texts.get((proposal.cluster, proposal.proposal))
-        answered = () if text is None else text.findings
-        found = (self._by_id.get((proposal.cluster, one)) for one in answered)
-        return CostRemedy(
-            proposal.cluster,
-            todo(proposal),
-            _command(proposal, text),
-            proposal,
-            tuple(one for one in found if one is not None),
-        )
+        key = proposal.cluster, proposal.proposal
+        text = self._texts.get(key, ProposalText(*key, line=None, findings=()))
+        found = (self._by_id.get((proposal.cluster, one)) for one in text.findings)
+        answered = tuple(one for one in found if one is not None)
+        return CostRemedy(proposal.cluster, todo(proposal), _command(proposal, text.line), proposal, answered)
 
     def _without(self, cost: TopicCost, subjects: tuple[str, ...]) -> CostRemedy:
         """What the findings of the first subject with any name, else the command that says why the cost is there."""
@@ -124,11 +118,6 @@ class RemedyBook:
         said = next((ends_by(reason) for row in found if (reason := _reason(row)) is not None), "")
         explained = f"rackwise explain {shlex.quote(harmless(subjects[0]))}"
         return CostRemedy(cost.cluster, said or _SEE.get(cost.path, _SEE[""]), explained, None, tuple(found))
-
-
-def _rank(proposal: OpenProposal, known: Iterable[ProposalReason]) -> int | None:
-    """The place of the proposal's reason among those that end it; None for one that does not."""
-    return next((at for at, reason in enumerate(known) if reason.name == (proposal.reason or "").upper()), None)
 
 
 def _about(subject: str | None) -> str:
@@ -141,9 +130,9 @@ def _reason(finding: OpenFinding) -> FindingReason | None:
     return FindingReason.__members__.get(finding.reason or "")
 
 
-def _command(proposal: OpenProposal, text: ProposalText | None) -> str:
+def _command(proposal: OpenProposal, line: str | None) -> str:
     """The line to set, else the command that carries it out or shows it."""
-    lines = [] if text is None or text.line is None else text.line.splitlines()
+    lines = (line or "").splitlines()
     name = shlex.quote(harmless(proposal.proposal))
     if proposal.kind == ProposalKind.ADVISE:
         return lines[0] if len(lines) == 1 else f"rackwise explain {name}"

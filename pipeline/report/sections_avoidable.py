@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from agent.values.number_format import counted, few
 from pipeline.owner_rules import OwnerBook, OwnerRule, teams
@@ -14,7 +14,7 @@ from pipeline.report.facts import LASTING_PATHS, OpenFinding, ReportFacts, Topic
 from pipeline.report.pace import DAY, CoveredPace, price_applied, sum_of_known
 from pipeline.report.period import minute_of
 from pipeline.report.sections_cost import CLUSTER, grid
-from pipeline.report.weeks import week_windows
+from pipeline.report.weeks import latest_days
 
 FINDING, PROPOSAL = "finding", "proposal"
 _NAMED = 3
@@ -41,17 +41,17 @@ def avoidable_section(facts: ReportFacts, cost: AvoidableCost) -> ReportSection:
         (ColumnHead("avoidable bytes", ValueUnit.BYTES), lambda line: line.avoidable_bytes),
         (_UNPRICED, lambda line: line.unpriced_bytes),
     )
-    hidden = {
-        *([] if any(line.unpriced_bytes for line in cost.lines) else [_UNPRICED]),
-        *([] if facts.owners else [_OWNER]),
-        *([] if any(line.change_usd_per_day is not None for line in cost.lines) else [_CHANGE]),
+    needed = {
+        _UNPRICED: any(line.unpriced_bytes for line in cost.lines),
+        _OWNER: bool(facts.owners),
+        _CHANGE: any(line.change_usd_per_day is not None for line in cost.lines),
     }
     return ReportSection(
         name="avoidable",
         title="Avoidable cost",
         lead=_lead(facts, cost),
-        grid=grid(facts, tuple(one for one in columns if one[0] not in hidden), cost.lines),
-        notes=_notes(facts, cost),
+        grid=grid(facts, columns, cost.lines, hidden=[head for head, is_so in needed.items() if not is_so]),
+        notes=tuple(_notes(facts, cost)),
         as_cards=True,
     )
 
@@ -59,11 +59,12 @@ def avoidable_section(facts: ReportFacts, cost: AvoidableCost) -> ReportSection:
 def figures(facts: ReportFacts, cost: AvoidableCost) -> tuple[HeadlineFigure, ...]:
     """What the report leads with."""
     unknown = sum(row.bytes or 0.0 for row in facts.pairs if row.zone == "UNKNOWN")
-    daily, monthly = (None if one is None else words.money(one) for one in (cost.usd_per_day, cost.usd_per_month))
+    without = _no_dollars(facts, cost)
+    daily, monthly = (without if usd is None else words.money(usd) for usd in (cost.usd_per_day, cost.usd_per_month))
     change = cost.change_usd_per_day
     return (
-        HeadlineFigure("avoidable a day", daily or _no_dollars(facts, cost), "at the pace of this period"),
-        HeadlineFigure("avoidable a month", monthly or _no_dollars(facts, cost), "of 30 days"),
+        HeadlineFigure("avoidable a day", daily, "at the pace of this period"),
+        HeadlineFigure("avoidable a month", monthly, "of 30 days"),
         HeadlineFigure(
             "against the week before",
             words.UNKNOWN if change is None else f"{words.money(change, sign=True)} a day",
@@ -78,9 +79,9 @@ def figures(facts: ReportFacts, cost: AvoidableCost) -> tuple[HeadlineFigure, ..
     )
 
 
-def owner_section(facts: ReportFacts, owners: OwnerBook) -> ReportSection:
+def owner_section(facts: ReportFacts) -> ReportSection:
     """What the topics and groups of each owner send across racks."""
-    pace = CoveredPace(facts)
+    pace, owners = CoveredPace(facts), OwnerBook(facts.owners)
     costs: dict[OwnerRule | None, list[TopicCost]] = defaultdict(list)
     for cost in facts.topics:
         found = owners.of(cost.topic, cost.group)
@@ -133,23 +134,21 @@ def _lead(facts: ReportFacts, cost: AvoidableCost) -> str:
     return f"{daily} a day, {monthly} a month{price_applied(facts)} can be avoided, in {ways}, the dearest first."
 
 
-def _notes(facts: ReportFacts, cost: AvoidableCost) -> tuple[str, ...]:
+def _notes(facts: ReportFacts, cost: AvoidableCost) -> Iterator[str]:
+    if cost.lines and cost.change_usd_per_day is None:
+        yield f"No trend is shown: {_why_no_trend(facts)}."
+    if cost.unsure_bytes:
+        yield f"For {words.volume(cost.unsure_bytes)} across racks it is unknown whether they are avoidable."
     moved = sum(row.usd or 0.0 for row in facts.topics if row.path not in LASTING_PATHS)
-    unsure = f"For {words.volume(cost.unsure_bytes)} across racks it is unknown whether they are avoidable."
-    once = f"What was copied, {words.money(moved)} in this period, is paid once and is in no line."
-    trend = f"No trend is shown: {_why_no_trend(facts)}."
-    return (
-        *([trend] if cost.lines and cost.change_usd_per_day is None else []),
-        *([unsure] if cost.unsure_bytes else []),
-        *([once] if moved else []),
-    )
+    if moved:
+        yield f"What was copied, {words.money(moved)} in this period, is paid once and is in no line."
 
 
 def _why_no_trend(facts: ReportFacts) -> str:
     if not facts.coverage:
         return "there is no look of this period"
-    windows = week_windows(facts.coverage)
-    stretch = f"{minute_of(windows.before_from_ms)} to {minute_of(windows.before_to_ms)} UTC"
+    begin, end = map(minute_of, latest_days(facts.coverage).week_before)
+    stretch = f"{begin} to {end} UTC"
     if not any(week.before_s for week in facts.weeks):
         return f"there is no look of the week before ({stretch})"
     return f"looks cover too little of the week before ({stretch}), or prices of it are unknown"

@@ -8,6 +8,7 @@ from agent.values.number_format import counted
 from pipeline.report import words
 from pipeline.report.document import ColumnHead, Columns, ReportSection, ValueUnit
 from pipeline.report.facts import ReportFacts
+from pipeline.report.pace import sum_of_known
 from pipeline.report.sections_cost import grid
 
 _REMAINDER = (
@@ -37,7 +38,7 @@ class ReconciledDay(NamedTuple):
 
 def reconciled(facts: ReportFacts) -> tuple[ReconciledDay, ...]:
     """Every day of the bill, in the order of days."""
-    return tuple(_day(facts, day, billed) for day, billed in sorted(dict(facts.bill).items()))
+    return tuple(_day(facts, day, billed) for day, billed in sorted(facts.bill))
 
 
 def bill_section(facts: ReportFacts) -> ReportSection:
@@ -64,12 +65,11 @@ def bill_section(facts: ReportFacts) -> ReportSection:
 
 def _day(facts: ReportFacts, day: str, billed: float) -> ReconciledDay:
     costs = [row for row in facts.costs if row.day == day]
-    usd = [row.usd for row in costs if row.usd is not None]
     covered = [row for row in facts.days if row.day == day]
     return ReconciledDay(
         day,
         billed,
-        sum(usd) if usd else None,
+        sum_of_known(row.usd for row in costs),
         sum(row.seconds for row in covered),
         sum(row.hours for row in covered),
         sum(row.unknown_bytes or 0.0 for row in costs),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from agent.values.number_format import counted
 from pipeline.report import words
@@ -15,10 +15,9 @@ from pipeline.report.document import (
     ReportSection,
     Row,
     ValueUnit,
-    grid_of,
 )
 from pipeline.report.facts import LASTING_PATHS, DailyCost, RackPairBytes, ReaderLocality, ReportFacts
-from pipeline.report.pace import CoveredPace, price_applied, sum_of_known
+from pipeline.report.pace import DAY, CoveredPace, price_applied, sum_of_known
 from pipeline.report.summaries import CONSUME
 
 CLUSTER = ColumnHead("cluster")
@@ -27,9 +26,13 @@ _NO_RACK = "rack unknown"
 _UNDECIDED = ColumnHead("unknown whether avoidable", ValueUnit.BYTES)
 
 
-def grid(facts: ReportFacts, columns: Columns[Row], rows: Sequence[Row]) -> ReportGrid:
-    """A grid that names clusters only where there are several."""
-    return grid_of(columns, rows, drop=lambda head: head is CLUSTER and not facts.several)
+def grid(
+    facts: ReportFacts, columns: Columns[Row], rows: Sequence[Row], hidden: Collection[ColumnHead] = ()
+) -> ReportGrid:
+    """A grid without the hidden columns, which names clusters only where there are several."""
+    hidden = {*hidden, *(() if facts.several else (CLUSTER,))}
+    kept = [(head, value) for head, value in columns if head not in hidden]
+    return ReportGrid(tuple(head for head, _ in kept), tuple(tuple(value(row) for _, value in kept) for row in rows))
 
 
 def labelled(facts: ReportFacts, cluster: str, name: str) -> str:
@@ -62,16 +65,16 @@ def cost_section(facts: ReportFacts) -> ReportSection:
 def _cost_lead(facts: ReportFacts) -> str:
     if not facts.costs:
         return "The ledger has no rows of this period."
-    usd = [row.usd for row in facts.costs if row.usd is not None]
+    usd = sum_of_known(row.usd for row in facts.costs)
     size = sum(row.cross_bytes or 0.0 for row in facts.costs)
-    bill = f"cost {words.money(sum(usd))}{price_applied(facts)}" if usd else "have no known price"
+    bill = "have no known price" if usd is None else f"cost {words.money(usd)}{price_applied(facts)}"
     text = f"{words.volume(size)} crossed racks in this period and {bill}"
     pace = CoveredPace(facts)
-    daily = sum_of_known(pace.over(row.usd, row.cluster, words.SECONDS_PER_DAY) for row in facts.costs)
-    if usd and daily is not None:
+    daily = sum_of_known(pace.over(row.usd, row.cluster, DAY) for row in facts.costs)
+    if daily is not None:
         text += f", which is {words.money(daily)} a day at this pace"
     without = sum(row.unpriced_bytes or 0.0 for row in facts.costs)
-    return text + (f"; {words.volume(without)} of these have no price." if without and usd else ".")
+    return text + (f"; {words.volume(without)} of these have no price." if without and usd is not None else ".")
 
 
 def _cost_bars(facts: ReportFacts) -> BarPlot | None:
@@ -116,7 +119,6 @@ def _price_date(row: RackPairBytes) -> str:
 
 def ledger_section(facts: ReportFacts) -> ReportSection:
     """Bytes by path and pair of racks; what is unavoidable and what is paid once are apart."""
-    undecided = any(map(_undecided, facts.pairs))
     columns: Columns[RackPairBytes] = (
         (CLUSTER, lambda row: row.cluster),
         (ColumnHead("path"), lambda row: row.path),
@@ -136,7 +138,7 @@ def ledger_section(facts: ReportFacts) -> ReportSection:
         name="ledger",
         title="Ledger by path and pair of racks",
         lead=_ledger_lead(facts),
-        grid=grid(facts, tuple(one for one in columns if one[0] is not _UNDECIDED or undecided), facts.pairs),
+        grid=grid(facts, columns, facts.pairs, hidden=() if any(map(_undecided, facts.pairs)) else (_UNDECIDED,)),
         plot=_ledger_bars(facts),
         alternative_text="Bytes of each path: within a rack, across racks and unavoidable, across racks and avoidable, "
         "across racks and paid once, unknown.",
@@ -144,22 +146,18 @@ def ledger_section(facts: ReportFacts) -> ReportSection:
 
 
 def _ledger_lead(facts: ReportFacts) -> str:
-    known = [row for row in facts.pairs if row.zone != _UNKNOWN]
-    if not known:
+    if all(row.zone == _UNKNOWN for row in facts.pairs):
         return "For all bytes it is unknown whether they crossed racks." if facts.pairs else "The ledger is empty."
-    total = sum(row.bytes or 0.0 for row in facts.pairs)
-    cross = sum(row.bytes or 0.0 for row in known if row.zone == _CROSS)
-    avoidable, undecided = sum(_avoidable(row) or 0.0 for row in known), sum(map(_undecided, known))
-    once = sum(row.bytes or 0.0 for row in known if row.is_paid_once)
-    needed = cross - once - avoidable - undecided
-    unknown = sum(row.bytes or 0.0 for row in facts.pairs if row.zone == _UNKNOWN)
+    sizes = _sizes(facts.pairs)
+    unsure, once = sizes[_UNSURE], sizes[_ONCE]
+    cross, total = sizes[_NEEDED] + sizes[_SPARED] + once + unsure, sum(sizes.values())
     return (
         f"{words.share(cross, total)} of {words.volume(total)} crossed racks; "
-        f"{words.volume(needed)} of these no placement avoids at this replication factor, "
-        f"{words.volume(avoidable)} could stay within a rack"
-        + (f", for {words.volume(undecided)} it is unknown whether a placement avoids them" if undecided else "")
+        f"{words.volume(sizes[_NEEDED])} of these no placement avoids at this replication factor, "
+        f"{words.volume(sizes[_SPARED])} could stay within a rack"
+        + (f", for {words.volume(unsure)} it is unknown whether a placement avoids them" if unsure else "")
         + (f", and {words.volume(once)} were copied, which is paid once" if once else "")
-        + f"; for {words.volume(unknown)} it is unknown."
+        + f"; for {words.volume(sizes[_OF_UNKNOWN_RACKS])} it is unknown."
     )
 
 
@@ -167,16 +165,12 @@ def _ledger_bars(facts: ReportFacts) -> BarPlot | None:
     if not facts.pairs:
         return None
     paths = tuple(sorted({row.path for row in facts.pairs}))
-    sizes: dict[str, list[float]] = {part: [0.0] * len(paths) for part in _PARTS}
-    for row in facts.pairs:
-        at = paths.index(row.path)
-        for part, size in _split(row).items():
-            sizes[part][at] += size
-    shown = tuple(part for part in _PARTS if part not in _SELDOM or any(sizes[part]))
+    sizes = [_sizes([row for row in facts.pairs if row.path == path]) for path in paths]
+    shown = tuple(part for part in _PARTS if part not in _SELDOM or any(one[part] for one in sizes))
     return BarPlot(
         bars=paths,
         parts=shown,
-        sizes=tuple(tuple(sizes[part]) for part in shown),
+        sizes=tuple(tuple(one[part] for one in sizes) for part in shown),
         label="bytes",
         unit=ValueUnit.BYTES,
         upright=False,
@@ -196,15 +190,23 @@ _SELDOM = frozenset({_ONCE, _UNSURE})
 """Parts that are left out where none of the bytes is in them."""
 
 
+def _sizes(rows: Sequence[RackPairBytes]) -> dict[str, float]:
+    """The bytes of the rows by what became of them: every byte is in one of `_PARTS`."""
+    sizes = dict.fromkeys(_PARTS, 0.0)
+    for row in rows:
+        for part, size in _split(row).items():
+            sizes[part] += size
+    return sizes
+
+
 def _split(row: RackPairBytes) -> dict[str, float]:
-    """The bytes of the row by the parts of the plot."""
     size = row.bytes or 0.0
     if row.zone != _CROSS:
         return {_WITHIN if row.zone == _SAME else _OF_UNKNOWN_RACKS: size}
     if row.is_paid_once:
         return {_ONCE: size}
     avoidable, undecided = _avoidable(row) or 0.0, _undecided(row)
-    return {_NEEDED: size - avoidable - undecided, _SPARED: avoidable, _UNSURE: undecided}
+    return {_NEEDED: max(size - avoidable - undecided, 0.0), _SPARED: avoidable, _UNSURE: undecided}
 
 
 def _avoidable(row: RackPairBytes) -> float | None:
@@ -276,16 +278,14 @@ def _in_bytes(row: ReaderLocality) -> bool:
 def _locality_heat(facts: ReportFacts) -> HeatMap | None:
     if not facts.near:
         return None
-    groups = tuple(dict.fromkeys(labelled(facts, row.cluster, row.group) for row in facts.near))
-    racks = tuple(sorted({row.rack for row in facts.near}, key=lambda rack: (rack == "", rack)))
     found = {(labelled(facts, row.cluster, row.group), row.rack): local_share(row) for row in facts.near}
-    cells = [[found.get((group, rack)) for rack in racks] for group in groups]
+    groups = tuple(dict.fromkeys(group for group, _ in found))
+    racks = tuple(sorted({rack for _, rack in found}, key=lambda rack: (rack == "", rack)))
     return HeatMap(
         rows=groups,
         columns=tuple(words.short(rack, 16) if rack else _NO_RACK for rack in racks),
-        shares=tuple(map(tuple, cells)),
+        shares=tuple(tuple(found.get((group, rack)) for rack in racks) for group in groups),
         absent=frozenset(
             (i, j) for i, group in enumerate(groups) for j, rack in enumerate(racks) if (group, rack) not in found
         ),
-        label="read within the rack",
     )

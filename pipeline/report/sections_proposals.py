@@ -10,7 +10,7 @@ from pipeline.report.advice import todo
 from pipeline.report.document import ColumnHead, Columns, ReportSection, ScatterPlot, ValueUnit
 from pipeline.report.facts import MeasuredOutcome, OpenProposal, PredictionErrors, ReportFacts
 from pipeline.report.first import by_worth
-from pipeline.report.pace import CoveredPace
+from pipeline.report.pace import DAY, CoveredPace
 from pipeline.report.period import minute_of
 from pipeline.report.sections_avoidable import PROPOSAL
 from pipeline.report.sections_cost import CLUSTER, grid
@@ -25,13 +25,13 @@ def open_section(facts: ReportFacts) -> ReportSection:
         (ColumnHead("proposal", names=PROPOSAL), lambda row: row.proposal),
         (
             ColumnHead("predicted change of the bill", ValueUnit.USD_PER_DAY, sign=True),
-            lambda row: None if row.gain_usd_per_day is None else -row.gain_usd_per_day,
+            lambda row: None if row.predicted_usd_per_day is None else -row.predicted_usd_per_day,
         ),
-        (ColumnHead("across racks afterwards, predicted", ValueUnit.BYTES_PER_S), lambda row: row.after_bytes_per_s),
         (
-            ColumnHead("subject's bill now", ValueUnit.USD_PER_DAY),
-            lambda row: pace.over(row.usd, row.cluster, words.SECONDS_PER_DAY),
+            ColumnHead("across racks afterwards, predicted", ValueUnit.BYTES_PER_S),
+            lambda row: row.predicted_bytes_per_s,
         ),
+        (ColumnHead("subject's bill now", ValueUnit.USD_PER_DAY), lambda row: pace.over(row.usd, row.cluster, DAY)),
         (
             ColumnHead("its bytes across racks now", ValueUnit.BYTES_PER_S),
             lambda row: pace.over(row.cross_bytes, row.cluster, 1.0),
@@ -40,13 +40,13 @@ def open_section(facts: ReportFacts) -> ReportSection:
             ColumnHead("its bytes of unknown racks", ValueUnit.BYTES_PER_S),
             lambda row: pace.over(row.unknown_bytes, row.cluster, 1.0),
         ),
-        (ColumnHead("moves", ValueUnit.COUNT), lambda row: row.moves),
-        (ColumnHead("bytes to copy", ValueUnit.BYTES), lambda row: row.move_bytes),
-        (ColumnHead("predicted time", ValueUnit.SECONDS), lambda row: row.seconds),
+        (ColumnHead("moves", ValueUnit.COUNT), lambda row: row.predicted_moves),
+        (ColumnHead("bytes to copy", ValueUnit.BYTES), lambda row: row.predicted_move_bytes),
+        (ColumnHead("predicted time", ValueUnit.SECONDS), lambda row: row.predicted_seconds),
         (ColumnHead("first proposed (UTC)"), lambda row: None if row.created_ms is None else minute_of(row.created_ms)),
     )
     rows = by_worth(facts)
-    gains = [row.gain_usd_per_day for row in facts.standing if row.gain_usd_per_day is not None]
+    gains = [row.predicted_usd_per_day for row in facts.standing if row.predicted_usd_per_day is not None]
     lead = (
         f"{counted(len(rows), 'open proposal')}, the most valuable first." if rows else "There are no open proposals."
     )
@@ -134,4 +134,4 @@ def _error_lead(rows: Sequence[PredictionErrors]) -> str:
     if not rows:
         return "No prediction can be compared yet."
     medians = ", ".join(f"{row.quantity} {words.share(row.median, sign=True)}" for row in rows)
-    return f"(measured {chr(0x2212)} predicted) / predicted, in the median: {medians}."
+    return f"(measured \N{MINUS SIGN} predicted) / predicted, in the median: {medians}."

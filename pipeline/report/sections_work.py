@@ -59,7 +59,7 @@ def _warmup_lead(rows: tuple[WarmupTimes, ...]) -> str:
         if longest
         else ""
     )
-    return f"{counted(sum(ended.values()), 'warm-up')}: {outcomes}{tail}."
+    return f"{counted(ended.total(), 'warm-up')}: {outcomes}{tail}."
 
 
 def restore_section(facts: ReportFacts) -> ReportSection:
@@ -123,12 +123,11 @@ def rebalance_section(facts: ReportFacts) -> ReportSection:
     causes = Counter[str]()
     for row in facts.rebalances:
         causes[row.cause] += row.number
-    counts = ", ".join(f"{number:,} {cause}" for cause, number in sorted(causes.items(), key=lambda c: (-c[1], c[0])))
-    number_of = counted(sum(causes.values()), "rebalance")
+    lead = f"{counted(causes.total(), 'rebalance')}: {_by_number(causes)}."
     return ReportSection(
         name="rebalances",
         title="Rebalances and their causes",
-        lead=f"{number_of}: {counts}." if causes else "No look of this period shows a rebalance.",
+        lead=lead if causes else "No look of this period shows a rebalance.",
         grid=grid(facts, columns, facts.rebalances),
         plot=_rebalance_bars(facts, tuple(sorted(causes))),
         alternative_text="Number of rebalances of each group, by cause.",
@@ -176,9 +175,13 @@ def _drift_lead(rows: tuple[RackDrift, ...]) -> str:
     if not rows:
         return "No look of this period shows a changed rack."
     lasting = [row for row in rows if row.ended_ms is None]
-    causes = Counter(row.cause or words.UNKNOWN for row in rows)
-    counts = ", ".join(f"{number:,} {cause}" for cause, number in sorted(causes.items(), key=lambda c: (-c[1], c[0])))
-    return f"{counted(len(rows), 'rack change')} ({counts}); {len(lasting):,} still in effect."
+    causes = _by_number(Counter(row.cause or words.UNKNOWN for row in rows))
+    return f"{counted(len(rows), 'rack change')} ({causes}); {len(lasting):,} still in effect."
+
+
+def _by_number(counts: Counter[str]) -> str:
+    """``3 probing, 1 unknown``: the most frequent first, and equal ones by name."""
+    return ", ".join(f"{number:,} {name}" for name, number in sorted(counts.items(), key=lambda one: (-one[1], one[0])))
 
 
 def _racks(racks: tuple[str, ...] | None) -> str | None:

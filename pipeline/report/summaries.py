@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from pipeline.exact_sums import total, total_sum
+from pipeline.exact_sums import total, total_sum, total_sums
 from pipeline.report.facts import (
     LASTING_PATHS,
     DailyCost,
@@ -24,25 +24,19 @@ from pipeline.report.facts import (
     RestoreSpeed,
     WarmupTimes,
 )
+from pipeline.report.words import HOUR_S
 
 CONSUME = "consume"
 OTHER_READS = "consume, all other groups"
-HOUR_S = 3_600.0
 _THIN = 0.9
 _QUANTITIES = {
-    "moves": ("predicted_moves", "measured_moves"),
-    "bytes moved": ("predicted_move_bytes", "measured_move_bytes"),
-    "seconds": ("predicted_seconds", "measured_seconds"),
-    "cross-rack bytes/s": ("predicted_bytes_per_s", "measured_bytes_per_s"),
-    "dollars a day": ("predicted_usd_per_day", "measured_usd_per_day"),
+    "moves": "moves",
+    "bytes moved": "move_bytes",
+    "seconds": "seconds",
+    "cross-rack bytes/s": "bytes_per_s",
+    "dollars a day": "usd_per_day",
 }
-_PREDICTED = {
-    "predicted_moves": "moves",
-    "predicted_move_bytes": "move_bytes",
-    "predicted_seconds": "seconds",
-    "predicted_bytes_per_s": "after_bytes_per_s",
-    "predicted_usd_per_day": "gain_usd_per_day",
-}
+"""What is predicted and measured -> how the names of both columns end."""
 
 
 def covered_hours(traffic: DataFrame) -> DataFrame:
@@ -95,10 +89,7 @@ def costs(ledger: DataFrame, most: int) -> DataFrame:
             }
         )
         .groupBy("cluster", "day", "path", "group")
-        .agg(
-            *(total_sum(F.col(name)).alias(name) for name in DailyCost._fields[4:8]),
-            F.sum("sizeless").alias("sizeless"),
-        )
+        .agg(*total_sums(*DailyCost._fields[4:8]), F.sum("sizeless").alias("sizeless"))
         .select(*DailyCost._fields)
         .orderBy("cluster", "day", "path", "group")
     )
@@ -109,9 +100,7 @@ def pairs(ledger: DataFrame) -> DataFrame:
     return (
         ledger.groupBy("cluster", "path", "source_rack", "target_rack", "zone", "why_unknown")
         .agg(
-            total_sum(F.col("bytes")).alias("bytes"),
-            total_sum(F.col("unavoidable_bytes")).alias("unavoidable_bytes"),
-            total_sum(F.col("usd")).alias("usd"),
+            *total_sums("bytes", "unavoidable_bytes", "usd"),
             F.max("price_date").alias("price_date"),
             _sizeless(),
             F.min("usd_per_gb_low").alias("usd_per_gb_low"),
@@ -127,7 +116,7 @@ def near(locality: DataFrame, most: int) -> DataFrame:
     """Per group and rack of its readers, for the groups that read most from elsewhere."""
     both = F.col("local_bytes").isNotNull() & F.col("total_bytes").isNotNull()
     rows = locality.groupBy("cluster", "group", "rack").agg(
-        *(total_sum(F.col(name)).alias(name) for name in ("local", "total", "unknown")),
+        *total_sums("local", "total", "unknown"),
         *(total_sum(F.when(both, F.col(name))).alias(name) for name in ("local_bytes", "total_bytes")),
     )
     order = (F.desc_nulls_last("bytes"), F.desc_nulls_last("partitions"), "cluster", "group")
@@ -205,8 +194,11 @@ def errors(rows: DataFrame) -> DataFrame:
     applied = rows.where(F.col("applied_ms").isNotNull())
     each = F.array(
         *(
-            F.struct(F.lit(name).alias("quantity"), _error(F.col(predicted), F.col(measured)).alias("error"))
-            for name, (predicted, measured) in _QUANTITIES.items()
+            F.struct(
+                F.lit(quantity).alias("quantity"),
+                _error(F.col(f"predicted_{name}"), F.col(f"measured_{name}")).alias("error"),
+            )
+            for quantity, name in _QUANTITIES.items()
         )
     )
     return (
@@ -229,14 +221,15 @@ def errors(rows: DataFrame) -> DataFrame:
 def standing(proposals: DataFrame, ledger: DataFrame) -> DataFrame:
     """Open proposals, the dearest subjects first, each with its subject's present bytes across racks."""
     flows = _by_subject(ledger)
-    gain = "predicted_usd_per_day"
     return (
         proposals.where(F.col("state") == "standing")
         .join(flows, on=["cluster", "subject"], how="left")
         .orderBy(
-            F.desc_nulls_last(F.greatest(gain, "usd")), F.desc_nulls_last("avoidable_bytes"), "cluster", "proposal"
+            F.desc_nulls_last(F.greatest("predicted_usd_per_day", "usd")),
+            F.desc_nulls_last("avoidable_bytes"),
+            "cluster",
+            "proposal",
         )
-        .withColumnsRenamed(_PREDICTED)
         .select(*OpenProposal._fields)
     )
 
@@ -279,11 +272,12 @@ def _by_subject(ledger: DataFrame) -> DataFrame:
 
 def _crossings() -> tuple[Column, ...]:
     cross, unknown = _zone("CROSS_ZONE"), _zone("UNKNOWN")
+    # Where nothing is known to cross but something might, 0 would be a claim.
+    is_known = (F.count_if(cross) > 0) | (F.count_if(unknown) == 0)
     return (
-        # Where nothing is known to cross but something might, 0 would be a claim.
-        F.when((F.count_if(cross) > 0) | (F.count_if(unknown) == 0), total(cross, F.col("bytes"))).alias("cross_bytes"),
+        F.when(is_known, total(cross, F.col("bytes"))).alias("cross_bytes"),
         total(unknown, F.col("bytes")).alias("unknown_bytes"),
-        F.when((F.count_if(cross) > 0) | (F.count_if(unknown) == 0), total(cross, F.col("usd"))).alias("usd"),
+        F.when(is_known, total(cross, F.col("usd"))).alias("usd"),
         total(cross & F.col("usd").isNull(), F.col("bytes")).alias("unpriced_bytes"),
         _sizeless(),
     )

@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from pipeline.exact_sums import total, total_sum
-from pipeline.report.facts import DayCoverage, OpenFinding, ProposalText, TopicCost, WeekCoverage
+from pipeline.report.facts import DayCoverage, OpenFinding, TopicCost, WeekCoverage
 from pipeline.report.period import between
-from pipeline.report.summaries import HOUR_S
-from pipeline.report.weeks import WeekWindows
+from pipeline.report.weeks import LatestDays
+from pipeline.report.words import HOUR_S
 
 
 def topic_costs(ledger: DataFrame) -> DataFrame:
@@ -41,14 +41,14 @@ def topic_costs(ledger: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def week_coverage(hours: DataFrame, windows: WeekWindows) -> DataFrame:
+def week_coverage(hours: DataFrame, latest: LatestDays) -> DataFrame:
     """Per cluster: seconds that are booked of both stretches. ``hours`` is `summaries.covered_hours`."""
     booked = F.col("seconds") + F.col("gap_seconds")
     return (
         hours.groupBy("cluster")
         .agg(
-            total(between("hour_ms", windows.recent_from_ms, windows.recent_to_ms), booked).alias("recent_s"),
-            total(between("hour_ms", windows.before_from_ms, windows.before_to_ms), booked).alias("before_s"),
+            total(between("hour_ms", *latest), booked).alias("recent_s"),
+            total(between("hour_ms", *latest.week_before), booked).alias("before_s"),
         )
         .select(*WeekCoverage._fields)
         .orderBy("cluster")
@@ -66,7 +66,7 @@ def day_coverage(hours: DataFrame) -> DataFrame:
 
 
 def proposal_texts(proposals: DataFrame, outcomes: DataFrame) -> DataFrame:
-    """Of each open proposal its newest document. ``proposals`` is bronze.proposals."""
+    """`ProposalText` of each open proposal, by its newest document. ``proposals`` is bronze.proposals."""
     document = F.from_json("data", "id string, line string, findings array<string>")
     opened = outcomes.where(F.col("state") == "standing").select("cluster", "proposal")
     return (
@@ -78,7 +78,6 @@ def proposal_texts(proposals: DataFrame, outcomes: DataFrame) -> DataFrame:
         # A change of its state is a record too, without either.
         .agg(F.max_by("said", F.struct(F.col("said.findings").isNotNull(), "time_ms")).alias("said"))
         .select("cluster", "proposal", "said.line", F.coalesce("said.findings", F.array()).alias("findings"))
-        .select(*ProposalText._fields)
         .orderBy("cluster", "proposal")
     )
 

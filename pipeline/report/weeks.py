@@ -17,29 +17,24 @@ _LEAST_SHARE = 0.5
 """Share of the time that looks cover now, which they must have covered a week before for the two to be compared."""
 
 
-class WeekWindows(NamedTuple):
-    """Two stretches of equal length: up to but without the end."""
+class LatestDays(NamedTuple):
+    """A stretch of time: up to but without its end."""
 
-    recent_from_ms: int
-    recent_to_ms: int
-
-    @property
-    def before_from_ms(self) -> int:
-        """Begin of the stretch a week before."""
-        return self.recent_from_ms - WEEK_MS
+    from_ms: int
+    to_ms: int
 
     @property
-    def before_to_ms(self) -> int:
-        """End of the stretch a week before."""
-        return self.recent_to_ms - WEEK_MS
+    def week_before(self) -> LatestDays:
+        """The stretch a week before."""
+        return LatestDays(self.from_ms - WEEK_MS, self.to_ms - WEEK_MS)
 
 
-def week_windows(coverage: Sequence[LookCoverage]) -> WeekWindows:
-    """The last seven days that looks cover, or all of them where they are fewer; two empty ones without a look."""
+def latest_days(coverage: Sequence[LookCoverage]) -> LatestDays:
+    """The last seven days that looks cover, or all of them where they are fewer; none without a look."""
     if not coverage:
-        return WeekWindows(0, 0)
+        return LatestDays(0, 0)
     end = max(row.last_ms for row in coverage) + HOUR_MS
-    return WeekWindows(max(min(row.first_ms for row in coverage), end - WEEK_MS), end)
+    return LatestDays(max(min(row.first_ms for row in coverage), end - WEEK_MS), end)
 
 
 def widened(period: ReportPeriod) -> ReportPeriod:

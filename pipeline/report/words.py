@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from agent.values.number_format import sized
 from agent.values.number_format import usd as usd_words
@@ -10,17 +11,14 @@ from config.foreign_text import shortened
 from pipeline.report.document import Cell, ColumnHead, ValueUnit
 
 UNKNOWN = "unknown"
-SECONDS_PER_HOUR, SECONDS_PER_DAY = 3_600.0, 86_400.0
-_MINUTE_S, _HOUR_S, _DAY_S = 60.0, SECONDS_PER_HOUR, SECONDS_PER_DAY
+MINUTE_S, HOUR_S, DAY_S = 60.0, 3_600.0, 86_400.0
 _MINUS = "\N{MINUS SIGN}"
 _LONGEST = 40
 
 
 def money(usd: float | None, *, sign: bool = False) -> str:
     """``$18.40``, ``$1,234.50``, ``$0.0031``; with a sign ``+$18.40``."""
-    if usd is None:
-        return UNKNOWN
-    return usd_words(usd, sign=sign)
+    return UNKNOWN if usd is None else usd_words(usd, sign=sign)
 
 
 def volume(size_bytes: float | None, *, sign: bool = False) -> str:
@@ -49,14 +47,14 @@ def duration(seconds: float | None, *, sign: bool = False) -> str:
     size = abs(seconds)
     if size < 10:
         text = f"{size:.1f} s"
-    elif size < 2 * _MINUTE_S:
+    elif size < 2 * MINUTE_S:
         text = f"{size:.0f} s"
-    elif size < 2 * _HOUR_S:
-        text = f"{size / _MINUTE_S:.0f} min"
-    elif size < 2 * _DAY_S:
-        text = f"{size / _HOUR_S:.1f} h"
+    elif size < 2 * HOUR_S:
+        text = f"{size / MINUTE_S:.0f} min"
+    elif size < 2 * DAY_S:
+        text = f"{size / HOUR_S:.1f} h"
     else:
-        text = f"{size / _DAY_S:,.1f} days"
+        text = f"{size / DAY_S:,.1f} days"
     return _signed(seconds, text, sign=sign)
 
 
@@ -69,14 +67,9 @@ def number(count: float | None, unit: str = "", *, sign: bool = False) -> str:
     return _signed(count, text, sign=sign) + (f" {unit}" if unit else "")
 
 
-def shown(name: str) -> str:
-    """A foreign name on one line: what cannot be seen is escaped, and what is very long is cut in the middle."""
-    return shortened(name)
-
-
 def short(name: str, longest: int = _LONGEST) -> str:
-    """The same, cut in the middle where it is long: names often differ at their ends."""
-    text = shown(name)
+    """A foreign name on one line, cut in the middle where it is long: names often differ at their ends."""
+    text = shortened(name)
     if len(text) <= longest:
         return text
     head = (longest - 1) // 2
@@ -89,21 +82,26 @@ def _signed(value: float, text: str, *, sign: bool) -> str:
     return "+" + text if sign and value > 0 else text
 
 
-_WRITERS: Mapping[ValueUnit, Callable[[float, bool], str]] = {
-    ValueUnit.TEXT: lambda value, sign: number(value, sign=sign),
-    ValueUnit.COUNT: lambda value, sign: number(value, sign=sign),
-    ValueUnit.BYTES: lambda value, sign: volume(value, sign=sign),
-    ValueUnit.BYTES_PER_S: lambda value, sign: per_second(value, sign=sign),
-    ValueUnit.USD: lambda value, sign: money(value, sign=sign),
-    ValueUnit.USD_PER_DAY: lambda value, sign: money(value, sign=sign) + "/day",
-    ValueUnit.SHARE: lambda value, sign: share(value, sign=sign),
-    ValueUnit.SECONDS: lambda value, sign: duration(value, sign=sign),
-    ValueUnit.RECORDS_PER_S: lambda value, sign: number(value, "records/s", sign=sign),
+_WRITERS: Mapping[ValueUnit, Callable[..., str]] = {
+    ValueUnit.TEXT: number,
+    ValueUnit.COUNT: number,
+    ValueUnit.BYTES: volume,
+    ValueUnit.BYTES_PER_S: per_second,
+    ValueUnit.USD: money,
+    ValueUnit.USD_PER_DAY: lambda usd, *, sign: money(usd, sign=sign) + "/day",
+    ValueUnit.SHARE: share,
+    ValueUnit.SECONDS: duration,
+    ValueUnit.RECORDS_PER_S: partial(number, unit="records/s"),
 }
 
 
+def in_unit(figure: float, unit: ValueUnit, *, sign: bool = False) -> str:
+    """The figure with its unit and, for a change, its sign."""
+    return _WRITERS[unit](figure, sign=sign)
+
+
 def written(head: ColumnHead, value: Cell) -> str:
-    """Number, unit and sign; a foreign name in full, on one line."""
+    """A cell of that column; a foreign name in full, on one line."""
     if value is None:
         return UNKNOWN
-    return shown(value) if isinstance(value, str) else _WRITERS[head.unit](value, head.sign)
+    return shortened(value) if isinstance(value, str) else in_unit(value, head.unit, sign=head.sign)

@@ -39,7 +39,7 @@ FINE = frozenset(
         "pipeline.backtest.slices: look {} of cluster {} names {}, which was never written",
         "pipeline.commands.report: --output {} names {}",
         "pipeline.csv_files: {}, which {} names, cannot be read",
-        "pipeline.report.first: what {} reads",
+        "pipeline.report.first: what group {} reads",
         "pipeline.report.focus: group {} reads topic {}",
         (
             "agent.record.own_topics: {}, so {} {} fewer replicas than topics.replication_factor, and rackwise adds "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipeline.owner_rules import OwnerRule
 from pipeline.report.facts import (
+    CountedInput,
     DailyCost,
     LookCoverage,
     MeasuredOutcome,
@@ -25,8 +26,6 @@ from pipeline.report.facts import (
 
 def facts(**some: object) -> ReportFacts:
     empty = ReportFacts(
-        from_ms=None,
-        to_ms=None,
         coverage=(LookCoverage("c", 0, 0, 1, 3600.0, 0),),
         costs=(),
         pairs=(),
@@ -38,8 +37,8 @@ def facts(**some: object) -> ReportFacts:
         outcomes=(),
         errors=(),
         standing=(),
-        problems=(),
-        looks=1,
+        looks=(CountedInput(None, 1),),
+        unread=(),
         left_out=(),
         absent=(),
     )
@@ -116,7 +115,6 @@ def many_facts() -> ReportFacts:
                 clusters[0],
                 f"p-00000000{at:04}",
                 "reassign",
-                "mend_rack_spread",
                 f"topic/{name}",
                 "done",
                 6,
@@ -144,7 +142,7 @@ def many_facts() -> ReportFacts:
                 avoidable_bytes=2e9,
                 unknown_bytes=0.0,
                 created_ms=0,
-                moves=4,
+                predicted_moves=4,
             )
             for at, name in enumerate(names[:12])
         ),
@@ -155,5 +153,4 @@ def many_facts() -> ReportFacts:
             ),
         ),
         owners=(OwnerRule("group", "billing*", "payments", "CC-1000"), OwnerRule("topic", "*", "platform", None)),
-        problems=(),
     )

@@ -27,7 +27,7 @@ from pipeline.report.facts import ReportFacts
 from pipeline.report.html import to_html
 from pipeline.report.ledger_sums import ledger_sums
 from pipeline.report.period import ReportPeriod
-from pipeline.report.weeks import WeekWindows
+from pipeline.report.weeks import LatestDays
 from pipeline.schemas import gold
 from pipeline.schemas.table import TableSpec
 from pipeline.tables import TableStore
@@ -47,7 +47,7 @@ def expected(spark: SparkSession, kind: type, schema, *values: tuple[object, ...
 
 def summed(ledger: DataFrame) -> DataFrame:
     """All of it, without a week before."""
-    return ledger_sums(ledger, ReportPeriod(), WeekWindows(0, 0))
+    return ledger_sums(ledger, ReportPeriod(), LatestDays(0, 0))
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +131,7 @@ def test_what_an_hour_has_more_than_an_hour_is_counted_apart(spark: SparkSession
     assert (found.seconds, found.twice_s) == (8400.0, 1800.0)
 
 
-WEEK = WeekWindows(BEGIN_MS, BEGIN_MS + 2 * DAY_MS)
+WEEK = LatestDays(BEGIN_MS, BEGIN_MS + 2 * DAY_MS)
 """Two days, which are compared with those a week before."""
 
 

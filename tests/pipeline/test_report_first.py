@@ -18,7 +18,7 @@ from pipeline.report.facts import LookCoverage, OpenFinding, ProposalText, Repor
 from pipeline.report.first import first_line
 from pipeline.report.html import to_html
 from pipeline.report.remedies import _FINDINGS
-from pipeline.report.weeks import WEEK_MS, week_windows
+from pipeline.report.weeks import WEEK_MS, latest_days
 from pipeline.transforms.spans import HOUR_MS
 from tests.pipeline.report_facts import CROSSING, NAMED, UNKNOWN_PAIR, facts, proposal, topic_cost
 
@@ -38,7 +38,7 @@ MINUS = "\N{MINUS SIGN}"
         ),
         pytest.param(
             facts(
-                standing=(proposal("leaders_to_readers", "topic/orders", gain_usd_per_day=0.5),),
+                standing=(proposal("leaders_to_readers", "topic/orders", predicted_usd_per_day=0.5),),
                 topics=(topic_cost(), topic_cost(group="mailer")),
                 pairs=(CROSSING,),
             ),
@@ -50,7 +50,7 @@ MINUS = "\N{MINUS SIGN}"
             facts(
                 standing=(
                     proposal(**NAMED),
-                    proposal(subject="topic/x", reason="leaders_even", gain_usd_per_day=40.0, proposal="p-2"),
+                    proposal(subject="topic/x", reason="leaders_even", predicted_usd_per_day=40.0, proposal="p-2"),
                 ),
                 topics=(topic_cost(),),
             ),
@@ -112,7 +112,7 @@ MINUS = "\N{MINUS SIGN}"
             id="nothing is known of the topic's bytes",
         ),
         pytest.param(
-            facts(standing=(proposal("leaders_to_readers", "topic/pay", after_bytes_per_s=12_000.0),)),
+            facts(standing=(proposal("leaders_to_readers", "topic/pay", predicted_bytes_per_s=12_000.0),)),
             "Give topic pay leaders in the racks of its readers: predicted to leave 12.0 kB/s across racks.",
             id="a prediction without a price",
         ),
@@ -250,8 +250,7 @@ def test_a_proposal_that_ends_no_read_is_not_named_as_what_ends_one():
 def test_the_trend_is_of_the_same_days_a_week_before_or_it_says_why_there_is_none():
     last = LookCoverage("c", WEEK_MS, WEEK_MS + HOUR_MS, 2, 2 * HOUR_S, 0)
     told = facts(topics=(topic_cost(recent_usd=2.0, before_usd=3.0),), coverage=(last,))
-    windows = week_windows(told.coverage)
-    assert (windows.before_from_ms, windows.before_to_ms) == (0, 2 * HOUR_MS)
+    assert latest_days(told.coverage).week_before == (0, 2 * HOUR_MS)
     seen = told._replace(weeks=(WeekCoverage("c", 2 * HOUR_S, HOUR_S),))
     assert avoidable_cost(seen).change_usd_per_day == 24.0 - 72.0
     assert [line.change_usd_per_day for line in avoidable_cost(seen).lines] == [24.0 - 72.0]

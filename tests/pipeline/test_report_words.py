@@ -6,6 +6,7 @@ import pytest
 
 from agent.errors import BadInput
 from agent.values.proposal import ProposalReason
+from config.foreign_text import shortened
 from pipeline.commands.report import _formats
 from pipeline.report import words
 from pipeline.report.advice import todo
@@ -14,7 +15,7 @@ from pipeline.report.balance import LedgerBalance
 from pipeline.report.compose import compose, notes
 from pipeline.report.csvs import to_csv
 from pipeline.report.document import ColumnHead, ReportGrid, ValueUnit
-from pipeline.report.facts import LookCoverage, ReportFacts
+from pipeline.report.facts import CountedInput, LookCoverage, ReportFacts
 from pipeline.report.first import by_worth, first_line
 from pipeline.report.html import to_html
 from pipeline.report.markdown import escaped, to_markdown
@@ -43,7 +44,7 @@ HOUR_MS = 3_600_000
         pytest.param(words.duration(720), "12 min", id="minutes"),
         pytest.param(words.duration(11_520), "3.2 h", id="hours"),
         pytest.param(words.number(1234.0, "records/s"), "1,234 records/s", id="a number with its unit"),
-        pytest.param(words.shown("a\x00b\nc"), "a\\x00b\\nc", id="what cannot be printed is escaped"),
+        pytest.param(shortened("a\x00b\nc"), "a\\x00b\\nc", id="what cannot be printed is escaped"),
         pytest.param(words.short("abcdefghij", 5), "ab…ij", id="a long name is cut in the middle"),
         pytest.param(escaped("<b>|`x`_"), "\\<b\\>\\|\\`x\\`\\_", id="a name makes no markup of Markdown"),
     ],
@@ -101,6 +102,12 @@ def test_bytes_that_a_placement_may_or_may_not_avoid_are_neither_avoidable_nor_u
     assert [(row["avoidable"], row["unknown whether avoidable"]) for row in told] == [(2e9, 0.0), (None, 4.6e9)]
 
 
+def test_nothing_is_no_size_below_zero_where_sizes_are_no_whole_bytes():
+    rows = (CROSSING._replace(bytes=1_900_000_000.1), CROSSING._replace(path="move", bytes=3_800_000_000.3))
+    section = next(one for one in compose(facts(pairs=rows)).sections if one.name == "ledger")
+    assert "100 % of 5.7 GB crossed racks; 0 B of these no placement avoids" in section.lead
+
+
 def test_what_is_known_to_be_avoidable_ranks_before_what_is_not_known_to_be():
     undecided = proposal(
         "mend_rack_spread", "topic/big", cross_bytes=9e9, avoidable_bytes=None, undecided_bytes=9e9, usd=0.18
@@ -116,8 +123,8 @@ def test_every_reason_of_a_proposal_has_words():
 
 
 def test_a_period_without_looks_is_not_told_as_complete():
-    assert "There is no look of this period." in notes(facts(looks=0))
-    assert "2 looks of the period, all complete." in notes(facts(looks=2))
+    assert "There is no look of this period." in notes(facts(looks=()))
+    assert "2 looks of the period, all complete." in notes(facts(looks=(CountedInput(None, 2),)))
 
 
 def test_a_gap_of_hours_is_told_and_its_absence_too():
