@@ -163,14 +163,15 @@ def _optimum(
 ) -> Ints:
     """Another answer of the same cost, found for all tasks at once."""
     # OR-Tools is slow to load, so it is loaded only where it is needed.
+    from assignors.optimal.kinds import unique_rows  # noqa: PLC0415
     from assignors.optimal.task_model import TaskModel  # noqa: PLC0415
     from assignors.optimal.tasks import solve_tasks  # noqa: PLC0415
 
-    count, kind = np.unique(misses.crossing, axis=0, return_inverse=True)
+    count, kind = unique_rows(misses.crossing)
     model = TaskModel(
         subtopology=np.unique(subtopology, return_inverse=True)[1].astype(np.int64),
         owner=owner,
-        kind=kind.astype(np.int64),
+        kind=kind,
         misses=count,
         rack=misses.rack,
         capacity=np.ones(len(misses.rack), np.int64),

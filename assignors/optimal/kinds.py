@@ -46,9 +46,19 @@ def kinds_of(number: Ints, sizes: Ints, here: Ints) -> tuple[Ints, Ints]:
     for masks in rows.T:
         misses += missing[masks]
     if len(misses) < _MERGE_BELOW:
-        misses, merged = np.unique(misses, axis=0, return_inverse=True)
+        misses, merged = unique_rows(misses)
         kind = merged[kind]
     return kind, misses
+
+
+def unique_rows(rows: Ints) -> tuple[Ints, Ints]:
+    """The different rows of non-negative numbers in ascending order, and for each row its position among them."""
+    if not rows.size:
+        return rows[:1], np.zeros(len(rows), np.int64)
+    # Big-endian numbers are in the order of their bytes; NumPy compares rows number by number, ten times as slowly.
+    as_bytes = np.ascontiguousarray(rows, ">i8").view(f"V{8 * rows.shape[1]}").ravel()
+    _, first, which = np.unique(as_bytes, return_index=True, return_inverse=True)
+    return rows[first], which
 
 
 def first_come(kind: Ints, misses: Ints) -> tuple[Ints, Ints]:

@@ -52,15 +52,18 @@ def expand(problem: PlacementProblem, classes: ItemClasses, wiring: NetworkWirin
     any_hubs = wiring.hubs + problem.groups
     direct = goal >= any_hubs
     client[movers[direct]] = goal[direct] - any_hubs
+    out = wiring.hub_exit
+    arrivals = units[out.arcs] + out.low
     anywhere = np.flatnonzero((goal >= wiring.hubs) & ~direct)
     anywhere = anywhere[np.argsort(goal[anywhere] * len(client) + movers[anywhere])]
-    goal[anywhere] = np.repeat(np.arange(wiring.hubs), units[wiring.any_to_rack])
+    by_hub = np.bincount(out.hub, arrivals, minlength=wiring.hubs).astype(np.int64)
+    by_hub -= np.bincount(goal[goal < wiring.hubs], minlength=wiring.hubs)
+    goal[anywhere] = np.repeat(np.arange(wiring.hubs), by_hub)
 
     arriving, hub = movers[~direct], goal[~direct]
     # By hub, then by position: as one number, because sorting plain numbers is several times faster than by two keys.
     arriving = np.sort(hub * len(client) + arriving) % max(1, len(client))
-    out = wiring.hub_exit
-    client[arriving] = np.repeat(out.client, units[out.arcs] + out.low)
+    client[arriving] = np.repeat(out.client, arrivals)
     return client
 
 

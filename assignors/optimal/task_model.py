@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from assignors.optimal.kinds import KeyNumbers, first_come, kinds_of
+from assignors.optimal.kinds import KeyNumbers, first_come, kinds_of, unique_rows
 from assignors.optimal.task_ids import number_ids
 from assignors.optimal.tight_flow import Ints
 from assignors.problem import BadProblem, StreamsTask, TaskId, TaskProblem, TaskProcess
@@ -113,10 +113,11 @@ def count_misses(partitions: list[tuple[frozenset[str], ...]], racks: dict[str, 
     number = np.fromiter(map(lists.__getitem__, partitions), np.int64, len(partitions))
     sets: KeyNumbers[frozenset[str]] = KeyNumbers()
     set_number = np.fromiter(map(sets.__getitem__, chain.from_iterable(lists)), np.int64)
-    here = np.zeros((len(sets), len(racks)), np.int64)
-    for names, row in sets.items():
-        here[row, [racks[name] for name in names if name in racks]] = 1
-    kind, misses = kinds_of(set_number, np.fromiter(map(len, lists), np.int64, len(lists)), here)
+    # The last column takes racks that no process has, and goes.
+    here = np.zeros((len(sets), len(racks) + 1), np.int64)
+    row = np.repeat(np.arange(len(sets)), np.fromiter(map(len, sets), np.int64, len(sets)))
+    here[row, [racks.get(name, -1) for name in chain.from_iterable(sets)]] = 1
+    kind, misses = kinds_of(set_number, np.fromiter(map(len, lists), np.int64, len(lists)), here[:, :-1])
     return kind[number], misses
 
 
@@ -130,8 +131,8 @@ def _weigh_misses(problem: TaskProblem, racks: dict[str, int]) -> tuple[Ints, In
         for names, weight in zip(task.sources, of_task, strict=True):
             rows[number] += weight
             rows[number, [racks[name] for name in names if name in racks]] -= weight
-    misses, kind = np.unique(rows, axis=0, return_inverse=True)
-    return kind.reshape(len(rows)), misses
+    misses, kind = unique_rows(rows)
+    return kind, misses
 
 
 def _weights(task: StreamsTask) -> tuple[int, ...]:

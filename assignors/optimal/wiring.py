@@ -3,7 +3,8 @@
     (group, client) --leave--> pool (group, kind) --rack price--> hub (group, rack) --> (group, client) --> client
 
 Leaving costs minus what staying costs. A pool reaches racks cheaper than its dearest one directly, all others through
-one "any rack" hub. Bounds per (group, client) and per client are bounds of arcs. Invariant: flow and placement have
+one "any rack" hub, which is also the hub of each rack that no pool of the group reaches directly. Bounds per (group,
+client) and per client are bounds of arcs. Invariant: flow and placement have
 equal cost up to a constant (a round trip of an item costs more than nothing). At most
 classes + pools * racks + 2 * groups * clients arcs.
 """
@@ -45,7 +46,6 @@ class NetworkWiring(NamedTuple):
     network: FlowNetwork
     leave: slice
     exits: tuple[PoolExit, ...]
-    any_to_rack: slice
     hub_exit: HubExit
     hubs: int
     constant: int
@@ -57,7 +57,7 @@ def wire(problem: PlacementProblem, classes: ItemClasses) -> NetworkWiring:
     groups, clients, racks = problem.groups, len(problem.rack), problem.racks
     network = FlowNetwork(_spans(problem, int(classes.size.sum()) + len(classes.loose)))
     client_node, pool_node = network.nodes(clients), network.nodes(len(classes.pool_kind))
-    hub_node, any_node = network.nodes(groups * racks), network.nodes(groups)
+    any_node = network.nodes(groups)
     start = _start_nodes(problem, classes, network, client_node)
 
     at = start[classes.group * clients + classes.owner]
@@ -66,16 +66,15 @@ def wire(problem: PlacementProblem, classes: ItemClasses) -> NetworkWiring:
     leave = network.arcs(at, pool_node + classes.pool, classes.size, *(-price for price in stay))
     network.supply(pool_node + classes.of_item[classes.loose], 1)
 
-    hubs = np.arange(groups * racks)
+    hub_node = np.repeat(any_node + np.arange(groups), racks)
     exits = (
-        _to_holders(problem, classes, network, (pool_node, start, len(hubs) + groups)),
+        _to_holders(problem, classes, network, (pool_node, start, len(hub_node) + groups)),
         _to_racks(problem, classes, network, pool_node, hub_node),
         _to_any(problem, classes, network, pool_node, any_node),
     )
-    any_to_rack = network.arcs(any_node + hubs // max(1, racks), hub_node + hubs, _MANY)
-    hub_exit = _to_clients(problem, network, start, (client_node, hub_node))
+    hub_exit = _to_clients(problem, network, start, client_node, hub_node)
     _count(problem, network, client_node)
-    return NetworkWiring(network, leave, exits, any_to_rack, hub_exit, len(hubs), total(stay[0], classes.size))
+    return NetworkWiring(network, leave, exits, hub_exit, len(hub_node), total(stay[0], classes.size))
 
 
 def _spans(problem: PlacementProblem, items: int) -> list[int]:
@@ -122,8 +121,9 @@ def _to_holders(
 
 
 def _to_racks(
-    problem: PlacementProblem, classes: ItemClasses, network: FlowNetwork, pool_node: int, hub_node: int
+    problem: PlacementProblem, classes: ItemClasses, network: FlowNetwork, pool_node: int, hub_node: Ints
 ) -> PoolExit:
+    """Arcs to the hubs of cheaper racks; gives those hubs nodes of their own in ``hub_node``, behind "any rack"."""
     racks = problem.racks
     cheaper = np.zeros((len(problem.prices[0].move), racks), np.bool_)
     for price in problem.prices:
@@ -131,7 +131,11 @@ def _to_racks(
     pool, rack = np.nonzero(cheaper[classes.pool_kind])
     kind, hub = classes.pool_kind[pool], classes.pool_group[pool] * racks + rack
     costs = (price.rack[kind, rack] + price.move[kind] for price in problem.prices)
-    return PoolExit(network.arcs(pool_node + pool, hub_node + hub, _MANY, *costs), pool, hub)
+    reached = np.unique(hub)
+    any_node = hub_node[reached]
+    hub_node[reached] = network.nodes(len(reached)) + np.arange(len(reached))
+    network.arcs(any_node, hub_node[reached], _MANY)
+    return PoolExit(network.arcs(pool_node + pool, hub_node[hub], _MANY, *costs), pool, hub)
 
 
 def _to_any(
@@ -145,8 +149,9 @@ def _to_any(
     return PoolExit(arcs, pool, problem.groups * problem.racks + classes.pool_group)
 
 
-def _to_clients(problem: PlacementProblem, network: FlowNetwork, start: Ints, nodes: tuple[int, int]) -> HubExit:
-    client_node, hub_node = nodes
+def _to_clients(
+    problem: PlacementProblem, network: FlowNetwork, start: Ints, client_node: int, hub_node: Ints
+) -> HubExit:
     clients, racks = len(problem.rack), problem.racks
     pair = np.arange(problem.groups * clients)
     if problem.eligible is not None:
@@ -162,9 +167,9 @@ def _to_clients(problem: PlacementProblem, network: FlowNetwork, start: Ints, no
         target = np.where(bare, client_node + client, target)
         low = np.where(bare, least, 0)
         room = most - low
-        network.supply(hub_node + hub, -low)
+        network.supply(hub_node[hub], -low)
         network.supply(target, low)
-    return HubExit(network.arcs(hub_node + hub, target, room), hub, client, low)
+    return HubExit(network.arcs(hub_node[hub], target, room), hub, client, low)
 
 
 def _count(problem: PlacementProblem, network: FlowNetwork, client_node: int) -> None:

@@ -23,6 +23,7 @@ from pipeline.report.sections_cost import cost_section, ledger_section, locality
 from pipeline.report.sections_proposals import error_section, open_section, outcome_section
 from pipeline.report.sections_work import drift_section, rebalance_section, restore_section, warmup_section
 from pipeline.schemas import silver
+from pipeline.schemas.zones import CROSS_ZONE, UNKNOWN_ZONE
 from pipeline.transforms.spans import HOUR_MS
 
 _SECTIONS = (
@@ -144,7 +145,7 @@ def _looks(facts: ReportFacts) -> Iterator[str]:
 def _unknown(facts: ReportFacts) -> Iterator[str]:
     sizes: dict[tuple[str, str], float] = {}
     for row in facts.pairs:
-        if row.zone == "UNKNOWN":
+        if row.zone == UNKNOWN_ZONE:
             key = row.path, row.why_unknown or "reason not recorded"
             sizes[key] = sizes.get(key, 0.0) + (row.bytes or 0.0)
     for (path, why), size in sorted(sizes.items()):
@@ -159,7 +160,7 @@ def _size(size: float) -> str:
 
 def _prices(facts: ReportFacts) -> Iterator[str]:
     pairs = sorted(
-        {(row.source_rack, row.target_rack) for row in facts.pairs if row.zone == "CROSS_ZONE" and row.usd is None}
+        {(row.source_rack, row.target_rack) for row in facts.pairs if row.zone == CROSS_ZONE and row.usd is None}
     )
     if pairs:
         named = few([f"{words.short(source)} to {words.short(target)}" for source, target in pairs], 10)
@@ -168,7 +169,7 @@ def _prices(facts: ReportFacts) -> Iterator[str]:
             f"No price is known, for some hours at least, for these pairs of racks: {named}; "
             f"{words.volume(without)} are not in the sums of money."
         )
-    elif any(row.zone == "CROSS_ZONE" for row in facts.pairs):
+    elif any(row.zone == CROSS_ZONE for row in facts.pairs):
         dates = sorted({row.price_date for row in facts.pairs if row.price_date})
         dated = f", the latest of {dates[-1]}" if dates else ""
         yield f"Every pair of racks has a price{dated}; costs are{price_applied(facts) or ' unknown'} across racks."

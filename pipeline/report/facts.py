@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pipeline.owner_rules import OwnerRule
 from pipeline.report.balance import LedgerBalance
+from pipeline.schemas.zones import CROSS_ZONE
 
 LASTING_PATHS = ("produce", "replicate", "consume")
 """Paths that cost as long as nothing is changed. What other ones copy is paid once, and is never avoidable."""
@@ -56,7 +57,7 @@ class RackPairBytes(NamedTuple):
     @property
     def is_paid_once(self) -> bool:
         """Whether it crossed racks as a copy, which ends by itself."""
-        return self.zone == "CROSS_ZONE" and self.path not in LASTING_PATHS
+        return self.zone == CROSS_ZONE and self.path not in LASTING_PATHS
 
 
 class TopicCost(NamedTuple):

@@ -17,6 +17,7 @@ from pipeline.report.facts import OpenProposal, RackPairBytes, ReportFacts
 from pipeline.report.pace import DAY, HOUR, MONTH, CoveredPace
 from pipeline.report.summaries import CONSUME
 from pipeline.schemas import gold
+from pipeline.schemas.zones import CROSS_ZONE, UNKNOWN_ZONE
 
 
 def first_line(facts: ReportFacts, cost: AvoidableCost) -> str:
@@ -56,8 +57,8 @@ def _nothing_to_save(facts: ReportFacts, cost: AvoidableCost, pace: CoveredPace)
     """The sentence without a byte that is known to be avoidable, and without a proposal that saves one."""
     if not facts.pairs:
         return "Unknown: the tables hold no traffic of this period."
-    unknown = [row for row in facts.pairs if row.zone == "UNKNOWN"]
-    crossing = [row for row in facts.pairs if row.zone == "CROSS_ZONE" and not row.is_paid_once]
+    unknown = [row for row in facts.pairs if row.zone == UNKNOWN_ZONE]
+    crossing = [row for row in facts.pairs if row.zone == CROSS_ZONE and not row.is_paid_once]
     copied = any(row.bytes for row in facts.pairs if row.is_paid_once)
     if unknown:
         return _unknown_racks(unknown, every=len(unknown) == len(facts.pairs))

@@ -20,6 +20,7 @@ from agent.values.rates import BYTES_PER_GB
 from pipeline.exact_sums import BILLIONTHS, all_or_null, total_sum
 from pipeline.owner_rules import OwnerBook
 from pipeline.report.ledger_sums import avoidable_bytes
+from pipeline.schemas.zones import CROSS_ZONE
 
 VERSION = "1.2"
 _PLACES = Decimal(1).scaleb(-12)
@@ -61,7 +62,7 @@ def transfers(ledger: DataFrame) -> DataFrame:
     avoidable = F.col("usd") * avoidable_bytes() / F.col("bytes")
     key = DailyTransfer._fields[:7]
     return (
-        ledger.where((F.col("zone") == "CROSS_ZONE") & (F.col("bytes") > 0))
+        ledger.where((F.col("zone") == CROSS_ZONE) & (F.col("bytes") > 0))
         .groupBy(*key)
         .agg(
             total_sum(F.col("bytes")).alias("bytes"),

@@ -14,6 +14,7 @@ from pipeline.exact_sums import total_sums
 from pipeline.report.facts import LASTING_PATHS
 from pipeline.report.period import ReportPeriod, between
 from pipeline.report.weeks import LatestDays
+from pipeline.schemas.zones import CROSS_ZONE
 
 _LIKE = (
     "cluster", "day", "path", "group", "topic", "source_rack", "target_rack", "zone", "why_unknown", "price_date",
@@ -29,7 +30,7 @@ def ledger_sums(ledger: DataFrame, period: ReportPeriod, latest: LatestDays) -> 
     ``avoidable``, bytes that no placement needs, and ``saved``, their dollars; ``usd_per_gb_low`` and ``_high``.
     """
     size = F.col("bytes")
-    price = F.when((F.col("zone") == "CROSS_ZONE") & (size > 0), F.col("usd") / size * BYTES_PER_GB)
+    price = F.when((F.col("zone") == CROSS_ZONE) & (size > 0), F.col("usd") / size * BYTES_PER_GB)
     hours = ledger.withColumns(
         {
             "asked": between("hour_ms", period.from_ms, period.to_ms),

@@ -15,6 +15,7 @@ from pipeline.report.pace import DAY, CoveredPace, price_applied, sum_of_known
 from pipeline.report.period import minute_of
 from pipeline.report.sections_cost import CLUSTER, grid
 from pipeline.report.weeks import latest_days
+from pipeline.schemas.zones import UNKNOWN_ZONE
 
 FINDING, PROPOSAL = "finding", "proposal"
 _NAMED = 3
@@ -58,7 +59,7 @@ def avoidable_section(facts: ReportFacts, cost: AvoidableCost) -> ReportSection:
 
 def figures(facts: ReportFacts, cost: AvoidableCost) -> tuple[HeadlineFigure, ...]:
     """What the report leads with."""
-    unknown = sum(row.bytes or 0.0 for row in facts.pairs if row.zone == "UNKNOWN")
+    unknown = sum(row.bytes or 0.0 for row in facts.pairs if row.zone == UNKNOWN_ZONE)
     without = _no_dollars(facts, cost)
     daily, monthly = (without if usd is None else words.money(usd) for usd in (cost.usd_per_day, cost.usd_per_month))
     change = cost.change_usd_per_day
@@ -156,7 +157,7 @@ def _why_no_trend(facts: ReportFacts) -> str:
 
 def _no_dollars(facts: ReportFacts, cost: AvoidableCost) -> str:
     """Nothing, where every byte is known to stay in its rack or to be unavoidable."""
-    known = facts.pairs and not any(row.zone == "UNKNOWN" or row.sizeless for row in facts.pairs)
+    known = facts.pairs and not any(row.zone == UNKNOWN_ZONE or row.sizeless for row in facts.pairs)
     return words.money(0.0) if known and not cost.lines and not cost.unsure_bytes else words.UNKNOWN
 
 

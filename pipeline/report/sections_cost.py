@@ -19,9 +19,9 @@ from pipeline.report.document import (
 from pipeline.report.facts import LASTING_PATHS, DailyCost, RackPairBytes, ReaderLocality, ReportFacts
 from pipeline.report.pace import DAY, CoveredPace, price_applied, sum_of_known
 from pipeline.report.summaries import CONSUME
+from pipeline.schemas.zones import CROSS_ZONE, SAME_ZONE, UNKNOWN_ZONE
 
 CLUSTER = ColumnHead("cluster")
-_CROSS, _SAME, _UNKNOWN = "CROSS_ZONE", "SAME_ZONE", "UNKNOWN"
 _NO_RACK = "rack unknown"
 _UNDECIDED = ColumnHead("unknown whether avoidable", ValueUnit.BYTES)
 
@@ -114,7 +114,7 @@ def _part(row: DailyCost) -> str:
 
 def _price_date(row: RackPairBytes) -> str:
     """Empty for a price without a date, and where no price applies."""
-    return row.price_date or (words.UNKNOWN if row.zone == _CROSS and row.usd is None else "")
+    return row.price_date or (words.UNKNOWN if row.zone == CROSS_ZONE and row.usd is None else "")
 
 
 def ledger_section(facts: ReportFacts) -> ReportSection:
@@ -146,7 +146,7 @@ def ledger_section(facts: ReportFacts) -> ReportSection:
 
 
 def _ledger_lead(facts: ReportFacts) -> str:
-    if all(row.zone == _UNKNOWN for row in facts.pairs):
+    if all(row.zone == UNKNOWN_ZONE for row in facts.pairs):
         return "For all bytes it is unknown whether they crossed racks." if facts.pairs else "The ledger is empty."
     sizes = _sizes(facts.pairs)
     unsure, once = sizes[_UNSURE], sizes[_ONCE]
@@ -201,8 +201,8 @@ def _sizes(rows: Sequence[RackPairBytes]) -> dict[str, float]:
 
 def _split(row: RackPairBytes) -> dict[str, float]:
     size = row.bytes or 0.0
-    if row.zone != _CROSS:
-        return {_WITHIN if row.zone == _SAME else _OF_UNKNOWN_RACKS: size}
+    if row.zone != CROSS_ZONE:
+        return {_WITHIN if row.zone == SAME_ZONE else _OF_UNKNOWN_RACKS: size}
     if row.is_paid_once:
         return {_ONCE: size}
     avoidable, undecided = _avoidable(row) or 0.0, _undecided(row)
@@ -210,9 +210,9 @@ def _split(row: RackPairBytes) -> dict[str, float]:
 
 
 def _avoidable(row: RackPairBytes) -> float | None:
-    if row.zone == _SAME or row.path not in LASTING_PATHS:
+    if row.zone == SAME_ZONE or row.path not in LASTING_PATHS:
         return 0.0
-    if row.zone != _CROSS:
+    if row.zone != CROSS_ZONE:
         return None
     undecided = _undecided(row)
     if row.bytes is None or 0.0 < row.bytes <= undecided:

@@ -25,6 +25,7 @@ from pipeline.report.facts import (
     WarmupTimes,
 )
 from pipeline.report.words import HOUR_S
+from pipeline.schemas.zones import CROSS_ZONE, UNKNOWN_ZONE
 
 CONSUME = "consume"
 OTHER_READS = "consume, all other groups"
@@ -263,7 +264,7 @@ def _by_subject(ledger: DataFrame) -> DataFrame:
         .groupBy("cluster", "subject")
         .agg(
             *_crossings(),
-            total(_zone("CROSS_ZONE"), F.col("avoidable")).alias("avoidable_bytes"),
+            total(_zone(CROSS_ZONE), F.col("avoidable")).alias("avoidable_bytes"),
             total(_undecided(), F.col("bytes")).alias("undecided_bytes"),
         )
         .select("cluster", "subject", "cross_bytes", "avoidable_bytes", "unknown_bytes", "usd", "undecided_bytes")
@@ -271,7 +272,7 @@ def _by_subject(ledger: DataFrame) -> DataFrame:
 
 
 def _crossings() -> tuple[Column, ...]:
-    cross, unknown = _zone("CROSS_ZONE"), _zone("UNKNOWN")
+    cross, unknown = _zone(CROSS_ZONE), _zone(UNKNOWN_ZONE)
     # Where nothing is known to cross but something might, 0 would be a claim.
     is_known = (F.count_if(cross) > 0) | (F.count_if(unknown) == 0)
     return (
@@ -288,7 +289,7 @@ def _sizeless() -> Column:
 
 
 def _undecided() -> Column:
-    return _zone("CROSS_ZONE") & F.col("unavoidable_bytes").isNull()
+    return _zone(CROSS_ZONE) & F.col("unavoidable_bytes").isNull()
 
 
 def _zone(name: str) -> Column:

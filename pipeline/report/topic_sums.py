@@ -14,6 +14,7 @@ from pipeline.report.facts import DayCoverage, OpenFinding, TopicCost, WeekCover
 from pipeline.report.period import between
 from pipeline.report.weeks import LatestDays
 from pipeline.report.words import HOUR_S
+from pipeline.schemas.zones import CROSS_ZONE
 
 
 def topic_costs(ledger: DataFrame) -> DataFrame:
@@ -21,7 +22,7 @@ def topic_costs(ledger: DataFrame) -> DataFrame:
     asked, recent, before, size = (F.col(name) for name in ("asked", "recent", "before", "bytes"))
     saving = F.coalesce(F.col("avoidable") > 0, F.lit(False))  # noqa: FBT003
     return (
-        ledger.where((F.col("zone") == "CROSS_ZONE") & (size > 0))
+        ledger.where((F.col("zone") == CROSS_ZONE) & (size > 0))
         .groupBy("cluster", "path", "group", "topic")
         .agg(
             total(asked, size).alias("cross_bytes"),

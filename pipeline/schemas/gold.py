@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import types as t
 
 from pipeline.schemas.table import BOOLEAN, DOUBLE, INT, LONG, STRING, STRINGS, TableSpec, column, columns
+from pipeline.schemas.zones import CROSS_ZONE, SAME_ZONE, UNKNOWN_ZONE
 
 _CLUSTER = column("cluster", STRING, "Cluster id.", required=True)
 _HOUR = column("hour_ms", LONG, "Begin of the UTC hour, epoch milliseconds.", required=True)
@@ -75,7 +76,7 @@ LEDGER = _hourly(
     column("topic", STRING, "Topic.", required=True),
     column("source_rack", STRING, "Rack that the bytes left; empty where unknown.", required=True),
     column("target_rack", STRING, "Rack that they reached; empty where unknown.", required=True),
-    column("zone", STRING, "SAME_ZONE, CROSS_ZONE or UNKNOWN.", required=True),
+    column("zone", STRING, f"{SAME_ZONE}, {CROSS_ZONE} or {UNKNOWN_ZONE}.", required=True),
     column("bytes", DOUBLE, "Bytes; null where the size of records is unknown."),
     column(
         "unavoidable_bytes",

@@ -19,6 +19,7 @@ from agent.journal.triggers import TriggerEffect, TriggerVerdict
 from agent.values.reassignment import ENDED, BatchState, PlanState
 from pipeline.exact_sums import all_or_null, total
 from pipeline.schemas.gold import OUTCOMES
+from pipeline.schemas.zones import CROSS_ZONE, UNKNOWN_ZONE
 from pipeline.transforms.journal_entries import NOT_ASKED, attempt, plan_name
 from pipeline.transforms.spans import LAST_MS, day_of
 
@@ -68,7 +69,7 @@ def crossing(ledger: DataFrame, traffic: DataFrame, named: DataFrame, subjects: 
     mine = (F.col("subject_kind") == "topic") & (F.col("topic") == F.col("subject_name"))
     mine |= (F.col("subject_kind") == "group") & (F.col("group") == F.col("subject_name"))
     of = subjects.select(*_KEY, F.col("kind").alias("subject_kind"), F.col("name").alias("subject_name"))
-    cross = F.col("zone") == "CROSS_ZONE"
+    cross = F.col("zone") == CROSS_ZONE
     by_window = (
         named.select(*_KEY, "phase", "hour_ms")
         .join(of, on=[*_KEY], how="inner")
@@ -77,7 +78,7 @@ def crossing(ledger: DataFrame, traffic: DataFrame, named: DataFrame, subjects: 
         .where(mine)
     )
     # One unknown route or size makes the figure unknown, as it does where it is predicted.
-    unknown = F.count_if((F.col("zone") == "UNKNOWN") | F.col("bytes").isNull()) > 0
+    unknown = F.count_if((F.col("zone") == UNKNOWN_ZONE) | F.col("bytes").isNull()) > 0
     unpriced = F.count_if(cross & F.col("usd").isNull()) > 0
     rates = by_window.groupBy(*_KEY, "phase").agg(
         F.when(~unknown, total(cross, F.col("bytes")) / F.max("seconds")).alias("bytes_per_s"),

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 
 from pipeline.local_relation import local_relation
 from pipeline.schemas.table import DOUBLE, STRING, column, columns
+from pipeline.schemas.zones import CROSS_ZONE, SAME_ZONE
 
 BYTES_PER_GB = 1_000_000_000
 PRICES = columns(
@@ -46,7 +47,7 @@ def priced(flows: DataFrame, prices: DataFrame) -> DataFrame:
         F.collect_list(F.struct("source_rack", "target_rack", "from_date", "usd_per_gb")).alias("price_rows")
     )
     best = F.array_max(F.transform(F.filter("price_rows", _applies), _rank))
-    crossing, local = F.col("zone") == "CROSS_ZONE", F.col("zone") == "SAME_ZONE"
+    crossing, local = F.col("zone") == CROSS_ZONE, F.col("zone") == SAME_ZONE
     usd = F.when(local & F.col("bytes").isNotNull(), F.lit(0.0)).when(
         crossing, F.col("bytes") / BYTES_PER_GB * F.col("best.usd_per_gb")
     )
@@ -61,7 +62,7 @@ def priced(flows: DataFrame, prices: DataFrame) -> DataFrame:
 def unpriced(ledger: DataFrame) -> DataFrame:
     """Pairs of racks (source_rack, target_rack) that have a cost and no price."""
     return (
-        ledger.where((F.col("zone") == "CROSS_ZONE") & (F.col("bytes") > 0) & F.col("usd").isNull())
+        ledger.where((F.col("zone") == CROSS_ZONE) & (F.col("bytes") > 0) & F.col("usd").isNull())
         .select("source_rack", "target_rack")
         .distinct()
     )

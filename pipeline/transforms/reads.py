@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pipeline.exact_sums import all_or_null
 from pipeline.schemas.gold import LAGS, LOCALITY, READ_TRAFFIC
 from pipeline.schemas.silver import HIDDEN, UNASSIGNED
+from pipeline.schemas.zones import CROSS_ZONE, SAME_ZONE, UNKNOWN_ZONE
 from pipeline.transforms.mergeable_aggregate import MergeableAggregate
 from pipeline.transforms.routes import MEMBERS_HIDDEN, NO_MEMBER, READER_UNKNOWN, nearest, route, zone
 from pipeline.transforms.spans import day_of, known_lately, of_gap, part_of, share_of, spanned
@@ -295,9 +296,9 @@ def locality_sums(readings: DataFrame, before: DataFrame | None = None) -> DataF
             "hour_ms",
             "group",
             F.coalesce("now.target", F.lit("")).alias("rack"),
-            (kind == "SAME_ZONE").cast("long").alias("local"),
+            (kind == SAME_ZONE).cast("long").alias("local"),
             F.lit(1).cast("long").alias("total"),
-            (kind == "UNKNOWN").cast("long").alias("unknown"),
+            (kind == UNKNOWN_ZONE).cast("long").alias("unknown"),
         ),
         before,
     )
@@ -307,7 +308,7 @@ def locality(sums: DataFrame, routes: DataFrame) -> DataFrame:
     """gold.locality of `locality_sums` rows, and the bytes of `read_routes` rows. Copies of tasks are no readers."""
     looked = sums.select(*_LOCALITY_KEY, *(F.col(name).cast("double").alias(name) for name in LOCALITY_SUMS.by))
     kind = zone(F.col("source_rack"), F.col("target_rack"), F.col("why"))
-    within = F.when(kind == "SAME_ZONE", F.col("bytes")).when(kind == "CROSS_ZONE", F.lit(0.0))
+    within = F.when(kind == SAME_ZONE, F.col("bytes")).when(kind == CROSS_ZONE, F.lit(0.0))
     in_bytes = (
         routes.where(F.col("role") == "active")
         .groupBy("cluster", "hour_ms", "group", F.coalesce("target_rack", F.lit("")).alias("rack"))

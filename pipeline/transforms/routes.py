@@ -10,6 +10,8 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from pipeline.schemas.zones import CROSS_ZONE, SAME_ZONE, UNKNOWN_ZONE
+
 READER_UNKNOWN = "the rack of the reader is not known"
 MEMBERS_HIDDEN = "the group is rebalancing, and its members are hidden meanwhile"
 NO_MEMBER = "no member of the group is shown to read the partition, only commits tell of it"
@@ -46,5 +48,5 @@ def route(picture: Column, rack: Column, client_rack: Column, place: Column, no_
 
 
 def zone(source: Column, target: Column, why: Column) -> Column:
-    """SAME_ZONE, CROSS_ZONE or UNKNOWN."""
-    return F.when(why.isNotNull(), "UNKNOWN").when(source == target, "SAME_ZONE").otherwise("CROSS_ZONE")
+    """A word of ``pipeline.schemas.zones``."""
+    return F.when(why.isNotNull(), UNKNOWN_ZONE).when(source == target, SAME_ZONE).otherwise(CROSS_ZONE)
