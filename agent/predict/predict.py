@@ -148,7 +148,7 @@ def _asked(row: _Row, inputs: AssignorInput) -> tuple[Prediction, StreamsRebalan
         ):
             return predict_application(group, topology, inputs, row.settings, row.lags)
         case _:
-            return Prediction(group_id=row.group.id, why_not=NotPredicted.OTHER_KIND), None
+            return Prediction(group_id=row.group.id, why_not=NotPredicted.UNKNOWN_ASSIGNOR), None
 
 
 def _why_not(group: Group) -> NotPredicted | None:

@@ -272,13 +272,13 @@ def without_rack(group: ReaderGroup, rack: str) -> ReaderGroup:
 
 def with_strategy(group: ReaderGroup, limits: Limits, strategy: str) -> tuple[ReaderGroup, Limits]:
     """The group with another assignor, or the application with another rack strategy. Raises ``BadInput``."""
-    if isinstance(group, ConsumerGroup):
-        _check_strategy(group, strategy, ASSIGNORS[group.kind])
+    if isinstance(group, ConsumerGroup) and (assignors := ASSIGNORS.get(group.kind)):
+        _check_strategy(group, strategy, assignors)
         return group._replace(assignor=strategy), limits
     if group.kind in COORDINATOR_KINDS:
         raise BadInput(
             f"group {group.id} has no strategy to change",
-            why="brokers assign its tasks, and have one way to do it",
+            why="its coordinator has one way to assign",
             todo="Leave it out.",
         )
     _check_strategy(group, strategy, STRATEGIES)

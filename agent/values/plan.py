@@ -40,7 +40,7 @@ class NotPredicted(StrEnum):
     UNDECODABLE = "member bytes could not be read"
     TOPICS_UNKNOWN = "a topic that it reads could not be described"
     TOPOLOGY_UNKNOWN = "the application's topology is unknown"
-    UNKNOWN_ASSIGNOR = "its assignor is not one of Kafka's"
+    UNKNOWN_ASSIGNOR = "rackwise does not have its assignor"
     TOO_LARGE = "it is larger than plan.predict_limit"
     REFUSED = "its assignor would answer with an error"
 
