@@ -1,7 +1,7 @@
 """Advice on settings of clients and brokers, and on drop-in assignors of Python clients, with the exact line.
 
-There is one per subject and reason. Advice on a missing rack is always given; advice on a gain (`advice_assignors`) only
-above the thresholds.
+There is one per subject and reason. Advice on a missing rack is always given; advice on a gain (`advice_assignors`)
+only above the thresholds.
 """
 
 from __future__ import annotations
