@@ -4,9 +4,8 @@
 
 Leaving costs minus what staying costs. A pool reaches racks cheaper than its dearest one directly, all others through
 one "any rack" hub, which is also the hub of each rack that no pool of the group reaches directly. Bounds per (group,
-client) and per client are bounds of arcs. Invariant: flow and placement have
-equal cost up to a constant (a round trip of an item costs more than nothing). At most
-classes + pools * racks + 2 * groups * clients arcs.
+client) and per client are bounds of arcs. Invariant: flow and placement have equal cost up to a constant (a round trip
+of an item costs more than nothing). At most classes + pools * racks + 2 * groups * clients arcs.
 """
 
 from __future__ import annotations
