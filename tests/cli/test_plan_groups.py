@@ -35,7 +35,7 @@ def test_every_group_has_a_row_with_three_columns(file: str, here: Run) -> None:
     assert crossing == {"astray": [3, 0, 0], "dealt": [0, 2, 0], "own": [3, None, 0]}
     assert "Worth a rebalance by the thresholds" in rows["astray"]["worth"]
     assert rows["dealt"]["worth"] == "Not worth a rebalance: with its own assignor 2 more reads cross than now."
-    assert rows["own"]["prediction"]["why_not"] == "its assignor is not one of Kafka's"
+    assert rows["own"]["prediction"]["why_not"] == "rackwise does not have its assignor"
 
 
 def test_a_table_shows_the_groups_below_the_proposals_and_json_only_when_asked(file: str, here: Run) -> None:
