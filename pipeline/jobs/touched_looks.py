@@ -70,13 +70,6 @@ def has_ended() -> Column:
     return (ends[0] & (whole | ~F.max(_observed()))).alias("ended")
 
 
-def unseen_looks(tables: TableStore, first_ms: int, last_ms: int) -> tuple[LookKey, ...]:
-    """The looks of bronze between these times of which silver has nothing, sorted: a runner put them off, and died."""
-    telemetry = tables.read(bronze.TELEMETRY).where(F.col("taken_ms").between(first_ms, last_ms))
-    seen = between(tables.read(silver.LOOKS), first_ms, last_ms).select("cluster", "look")
-    return _sorted(telemetry.join(seen, on=["cluster", "look"], how="left_anti"))
-
-
 def looks_of_days(tables: TableStore, days: tuple[str, ...]) -> tuple[LookKey, ...]:
     """The looks that began on these UTC days, as far as bronze has them whole. Raises BadInput for what is no day."""
     for day in days:

@@ -2,11 +2,11 @@
 
 A batch counts as done only when its looks are in silver and gold, so a batch that dies in between comes again, and
 looks that are computed twice give the same rows. Histories (warm-ups, restore rates, rebalances, drift) and outcomes
-change slowly and take as long as all the rest, so not every batch computes them: their hours are pending, in files
-next to the tables, so that they survive a kill.
+change slowly and take as long as all the rest, so not every batch computes them: their hours are pending. So is a look
+of which the rest comes with the next batch. Both lie in files next to the tables, so that they survive a kill.
 
-Invariant: an hour is written down as pending before the batch that touched it counts as done, and removed only when
-its histories are in gold.
+Invariant: an hour or a look is written down as pending before the batch that left it out counts as done, and removed
+only when its histories, or its rows, are in gold.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 from pyspark.sql import DataFrame, Row
 
@@ -24,12 +24,12 @@ from agent.values.number_format import counted
 from pipeline.files import StoredFiles
 from pipeline.jobs.incremental import IncrementalSums, LookId
 from pipeline.jobs.refresh import RefreshSettings, catch_up, refresh
-from pipeline.jobs.touched_looks import LookKey, has_ended, look_keys, unseen_looks
+from pipeline.jobs.touched_looks import LookKey, has_ended, look_keys
 from pipeline.jobs.work import ClusterHour
 from pipeline.tables import TableStore
 from pipeline.transforms.large_looks import data_bytes
-from pipeline.transforms.spans import LONGEST_MS
 
+Pending = TypeVar("Pending", bound=Hashable)
 _MOST_REPORTED = 1_000
 """Messages that are remembered, so as not to be written again with each batch."""
 
@@ -69,14 +69,20 @@ class LiveRefresh:
         self._tables = tables
         self._settings = settings
         self._say = say
-        self._pending = PendingHours(StoredFiles(tables.spark), f"{tables.root}/_owed")
+        files = StoredFiles(tables.spark)
+        self._pending = PendingFiles(
+            files, f"{tables.root}/_owed", _hour_of, "the hours whose histories are not computed yet"
+        )
+        self._pending_looks = PendingFiles(
+            files, f"{tables.root}/_put_off", _look_of, "the looks of which the next batch has the rest"
+        )
         self._histories_every_s = histories_every_ms / 1_000
         self._histories_at = time.monotonic()
         self._incremental = IncrementalSums()
         self._reported: set[str] = set()
         self._publish = publish
         self._has_published = False
-        self._put_off: _Looks = {}
+        self._put_off: _Looks = {look[:3]: _Arrived(look, None) for look in self._pending_looks.every}
         self._is_first = True
         """No batch was worked out yet. Outcomes come with the first: where there are none, nothing seems proposed."""
 
@@ -84,7 +90,8 @@ class LiveRefresh:
         """Work out what is owed, looks that were put off, and outcomes."""
         if self._put_off:
             self._compute(self._put_off, histories=False)
-        catch_up(self._tables, self._pending.hours, self._settings)
+            self._put_off_until_next({})
+        catch_up(self._tables, self._pending.every, self._settings)
         self._pending.settle()
         self._give_away()
 
@@ -97,8 +104,14 @@ class LiveRefresh:
         looks, put_off = self._arrived(found, more=more)
         histories = bool(looks) and time.monotonic() - self._histories_at >= self._histories_every_s
         written = self._compute(looks, histories=histories) if looks else {}
-        self._put_off = put_off
+        self._put_off_until_next(put_off)
         return written
+
+    def _put_off_until_next(self, looks: _Looks) -> None:
+        """Only when those put off before are in gold: a batch that dies comes again, and with it its own."""
+        self._put_off = looks
+        self._pending_looks.settle()
+        self._pending_looks.add(one.look for one in looks.values())
 
     def _arrived(self, found: Sequence[Row], *, more: bool) -> tuple[_Looks, _Looks]:
         """The looks to compute, and those that are put off. None waits twice: what is missing may never come."""
@@ -110,12 +123,6 @@ class LiveRefresh:
                 looks[key] = looks[key].with_more(came)
             else:
                 (put_off if more and not row["ended"] else looks)[key] = came
-        if self._is_first and found:
-            # Those around the oldest look of the batch: one record with a time of long ago must not read all of bronze.
-            first_ms = min(row["taken_ms"] for row in found)
-            for look in unseen_looks(self._tables, first_ms - LONGEST_MS, first_ms + LONGEST_MS):
-                if look[:3] not in put_off:
-                    looks.setdefault(look[:3], _Arrived(look, None))
         return looks, put_off
 
     def _compute(self, looks: _Looks, *, histories: bool) -> Mapping[str, int | None]:
@@ -127,7 +134,7 @@ class LiveRefresh:
             settings=self._settings,
             histories=histories,
             outcomes=histories or self._is_first,
-            pending=self._pending.hours,
+            pending=self._pending.every,
             incremental=self._incremental,
             look_bytes=known if len(known) == len(sizes) else None,
         )
@@ -161,39 +168,52 @@ class LiveRefresh:
             self._has_published = True
 
 
-class PendingHours:
-    """The hours in the folder ``path``, a file for each batch that brought new ones."""
+class PendingFiles(Generic[Pending]):
+    """What later batches are to compute, in the folder ``path``: a file for each batch that left something out.
 
-    def __init__(self, files: StoredFiles, path: str) -> None:
+    ``of`` makes one of its JSON, and raises ValueError or TypeError for what is none; ``what`` names them in errors.
+    """
+
+    def __init__(self, files: StoredFiles, path: str, of: Callable[..., Pending], what: str) -> None:
         self._files = files
         self._path = path
+        self._of = of
+        self._what = what
         self._names = [name for name in files.names(path) if name.endswith(".json")]
-        self.hours: frozenset[ClusterHour] = frozenset(hour for name in self._names for hour in self._read(name))
+        self.every: frozenset[Pending] = frozenset(one for name in self._names for one in self._read(name))
 
-    def add(self, hours: Iterable[ClusterHour]) -> None:
+    def add(self, more: Iterable[Pending]) -> None:
         """These as well."""
-        new = sorted(set(hours) - self.hours)
+        new = set(more) - self.every
         if not new:
             return
         name = f"{uuid.uuid4().hex}.json"
-        self._files.write(f"{self._path}/{name}", json.dumps(new))
+        self._files.write(f"{self._path}/{name}", json.dumps(sorted(new)))
         self._names.append(name)
-        self.hours |= set(new)
+        self.every |= new
 
     def settle(self) -> None:
         """None of them any more."""
-        self.hours = frozenset()
+        self.every = frozenset()
         while self._names:
             self._files.delete(f"{self._path}/{self._names[-1]}")
             self._names.pop()
 
-    def _read(self, name: str) -> list[ClusterHour]:
+    def _read(self, name: str) -> list[Pending]:
         text = self._files.read(f"{self._path}/{name}")
         try:
-            return [ClusterHour(str(cluster), int(hour_ms)) for cluster, hour_ms in json.loads(text or "[]")]
+            return [self._of(*row) for row in json.loads(text or "[]")]
         except (ValueError, TypeError) as error:
             raise RackwiseError(
                 f"{self._path}/{name} cannot be read",
-                why=f"it should list the hours whose histories are not computed yet: {error!r}",
+                why=f"it should list {self._what}: {error!r}",
                 todo="Delete it, and compute everything again with: rackwise spark refresh",
             ) from error
+
+
+def _hour_of(cluster: object, hour_ms: str | int) -> ClusterHour:
+    return ClusterHour(str(cluster), int(hour_ms))
+
+
+def _look_of(cluster: object, look: object, taken_ms: str | int, carries: object, observed: object) -> LookKey:
+    return LookKey(str(cluster), str(look), int(taken_ms), bool(carries), bool(observed))

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from agent.telemetry.events import TelemetryEvent
-from pipeline.jobs.touched_looks import LookKey, computed_looks, has_ended, left_out, look_keys, unseen_looks
+from pipeline.jobs.touched_looks import LookKey, computed_looks, has_ended, left_out, look_keys
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.gold import GOLD
 from pipeline.schemas.silver import LOOKS, SILVER
@@ -110,16 +110,3 @@ def test_a_look_has_ended_when_what_is_written_last_is_there(spark: SparkSession
     assert not ended(others)
     assert not ended([*others, kept])
     assert ended([*others, kept, kept._replace(n=kept.n + 1)])
-
-
-def test_looks_that_a_dead_runner_put_off_are_found(make_tables: MakeTables, tmp_path: Path) -> None:
-    told = recorded(tmp_path, 0, looks=3)
-    tables = make_tables("tables", "parquet")
-    first, *later = told.values()
-    at_once(tables, [first])
-    rows = telemetry(tables.spark, [event for look in later for event in look])
-    tables.append(TELEMETRY, rows, WriterBatch("test", 1))
-    first_ms, second_ms, third_ms = (events[0].taken_ms for events in told.values())
-    assert [look.look for look in unseen_looks(tables, first_ms, third_ms)] == list(told)[1:]
-    assert [look.look for look in unseen_looks(tables, third_ms, third_ms + 1)] == list(told)[2:]
-    assert [look.look for look in unseen_looks(tables, first_ms, second_ms)] == list(told)[1:2]
