@@ -35,6 +35,8 @@ from tests.recorded_looks import observation_to_events
 pytestmark = pytest.mark.drill
 ROOT = Path(__file__).parents[2]
 EVENTS, BAD_EVERY, LOOKS_TOLD = 120, 11, 12
+OF_A_BATCH = 90
+"""Four batches: one may be done before the kill in the middle of gold, and one that Spark commits is done after it."""
 FILLED = {
     *(table.name for table in BRONZE),
     *(f"silver.{name}" for name in ("looks", "brokers", "partitions", "groups", "reads")),
@@ -115,7 +117,7 @@ def run(topics: Topics, tables: TableStore, *, at: Sequence[str] = (), java: boo
     """Ingest what is there; the exit status. Returns when nothing of it is left."""
     arguments = [
         "spark", "ingest", "--once", *topics.options(), "--master", "local[2]",
-        "--tables", tables.root, "--format", tables.format, "--set", "spark.max_records=300",
+        "--tables", tables.root, "--format", tables.format, "--set", f"spark.max_records={OF_A_BATCH}",
         *(word for setting in SMALL for word in ("--conf", setting)),
     ]  # fmt: skip
     module = ["tests.pipeline.killed_ingest", *at] if at else ["agent"]
