@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-THOUSANDTHS, BILLIONTHS = 1e3, 1e9
+THOUSANDTHS, BILLIONTHS, TRILLIONTHS = 1e3, 1e9, 1e12
 
 
 def exact_sum(number: Column, parts: float = THOUSANDTHS) -> Column:
@@ -34,6 +34,6 @@ def total_sums(*names: str) -> list[Column]:
     return [total_sum(F.col(name)).alias(name) for name in names]
 
 
-def total(which: Column, what: Column) -> Column:
+def total(which: Column, what: Column, parts: float = BILLIONTHS) -> Column:
     """The same over the rows that it is about: 0 when there are none, null when all of them are unknown."""
-    return F.coalesce(total_sum(F.when(which, what)), F.when(F.count_if(which) == 0, F.lit(0.0)))
+    return F.coalesce(exact_sum(F.when(which, what), parts), F.when(F.count_if(which) == 0, F.lit(0.0)))

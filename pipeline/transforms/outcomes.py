@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from agent.journal.triggers import TriggerEffect, TriggerVerdict
 from agent.values.reassignment import ENDED, BatchState, PlanState
-from pipeline.exact_sums import all_or_null, total
+from pipeline.exact_sums import TRILLIONTHS, all_or_null, total
 from pipeline.schemas.gold import OUTCOMES
 from pipeline.schemas.zones import CROSS_ZONE, UNKNOWN_ZONE
 from pipeline.transforms.journal_entries import NOT_ASKED, attempt, plan_name
@@ -80,9 +80,11 @@ def crossing(ledger: DataFrame, traffic: DataFrame, named: DataFrame, subjects: 
     # One unknown route or size makes the figure unknown, as it does where it is predicted.
     unknown = F.count_if((F.col("zone") == UNKNOWN_ZONE) | F.col("bytes").isNull()) > 0
     unpriced = F.count_if(cross & F.col("usd").isNull()) > 0
+    # Of a minute, of which a day is made: what a billionth leaves out of it shows.
+    usd = total(cross, F.col("usd"), TRILLIONTHS)
     rates = by_window.groupBy(*_KEY, "phase").agg(
         F.when(~unknown, total(cross, F.col("bytes")) / F.max("seconds")).alias("bytes_per_s"),
-        F.when(~unknown & ~unpriced, total(cross, F.col("usd")) / F.max("seconds") * DAY_S).alias("usd_per_day"),
+        F.when(~unknown & ~unpriced, usd / F.max("seconds") * DAY_S).alias("usd_per_day"),
     )
 
     def at(phase: str, name: str) -> Column:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertDataFrameEqual
 
@@ -278,6 +279,26 @@ def test_the_same_rows_in_another_order_give_the_same(spark: SparkSession) -> No
         assert row["measured_moves"] == 0
         (row,) = published(open_frame(spark, PROPOSALS, *said[::turn]).coalesce(1)).collect()
         assert row["said"]["reason"] == "last"
+
+
+def test_dollars_of_few_bytes_are_dollars_of_a_day(spark: SparkSession) -> None:
+    """Fifteen bytes a second at two cents a gigabyte, for a second."""
+    named = windows(spark.createDataFrame([(CLUSTER, "p", "done", at(10), at(20), None, None)], LIVES))
+    before = next(row["hour_ms"] for row in named.collect() if row["phase"] == "before")
+    traffic = {"cluster": CLUSTER, "hour_ms": before, "topic": "orders", "partition": 0, "seconds": 1.0, "day": DAY}
+    flows = [
+        {
+            "cluster": CLUSTER, "hour_ms": before, "path": "replicate", "group": "", "topic": "orders",
+            "source_rack": rack, "target_rack": "b", "zone": "CROSS_ZONE", "bytes": 5.0, "usd": 1e-10, "day": DAY,
+        }
+        for rack in "acd"
+    ]  # fmt: skip
+    subjects = spark.createDataFrame(
+        [(CLUSTER, "p", "topic", "orders")], "cluster string, proposal string, kind string, name string"
+    )
+    ledger = frame(spark, LEDGER, *flows)
+    (row,) = crossing(ledger, frame(spark, PARTITION_TRAFFIC, traffic), named, subjects).collect()
+    assert row["before_usd_per_day"] == pytest.approx(row["before_bytes_per_s"] * 86_400 * 0.02 / 1e9)
 
 
 def test_what_was_measured_beside_what_was_predicted(spark: SparkSession) -> None:
