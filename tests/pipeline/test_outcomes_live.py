@@ -90,12 +90,13 @@ def records(servers: str, topic: str) -> list[tuple[Any, ...]]:
 
 
 def foretold(servers: str) -> str | None:
-    """Id of the reassignment that stands, once it says how many bytes will cross racks."""
+    """Id of the reassignment that stands, once it says how many bytes will cross racks, and the copy takes a while."""
     newest: dict[bytes, bytes | None] = {row[0]: row[1] for row in records(servers, "rackwise.proposals")}
     for value in newest.values():
         document = json.loads(value) if value else {}
-        known = document.get("predicted", {}).get("cross_rack_bytes_per_s_after") is not None
-        if known and document["kind"] == "reassign" and document["subject"]["name"] == TOPIC:
+        predicted = document.get("predicted", {})
+        known = predicted.get("cross_rack_bytes_per_s_after") is not None
+        if known and predicted["seconds"] and document["kind"] == "reassign" and document["subject"]["name"] == TOPIC:
             return str(document["id"])
     return None
 
