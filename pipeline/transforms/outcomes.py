@@ -80,7 +80,7 @@ def crossing(ledger: DataFrame, traffic: DataFrame, named: DataFrame, subjects: 
     # One unknown route or size makes the figure unknown, as it does where it is predicted.
     unknown = F.count_if((F.col("zone") == UNKNOWN_ZONE) | F.col("bytes").isNull()) > 0
     unpriced = F.count_if(cross & F.col("usd").isNull()) > 0
-    # Of a minute, of which a day is made: what a billionth leaves out of it shows.
+    # Dollars of about a minute become those of a day, in which what a billionth leaves out would show.
     usd = total(cross, F.col("usd"), TRILLIONTHS)
     rates = by_window.groupBy(*_KEY, "phase").agg(
         F.when(~unknown, total(cross, F.col("bytes")) / F.max("seconds")).alias("bytes_per_s"),
