@@ -247,21 +247,31 @@ def test_what_looks_show_of_plans(spark: SparkSession) -> None:
     assertDataFrameEqual(found, spark.createDataFrame(expected, wanted))
 
 
+def crossed_before(spark: SparkSession, *flows: tuple[str, float, float]) -> Any:
+    """The row of `crossing` for a proposal about a topic: source rack, bytes and dollars of a second before it."""
+    named = windows(spark.createDataFrame([(CLUSTER, "p", "done", at(10), at(20), None, None)], LIVES))
+    before = next(row["hour_ms"] for row in named.collect() if row["phase"] == "before")
+    traffic = {"cluster": CLUSTER, "hour_ms": before, "topic": "orders", "partition": 0, "seconds": 1.0, "day": DAY}
+    ledger = [
+        {
+            "cluster": CLUSTER, "hour_ms": before, "path": "replicate", "group": "", "topic": "orders",
+            "source_rack": rack, "target_rack": "b", "zone": "CROSS_ZONE", "bytes": bytes_, "usd": usd, "day": DAY,
+        }
+        for rack, bytes_, usd in flows
+    ]  # fmt: skip
+    subjects = spark.createDataFrame(
+        [(CLUSTER, "p", "topic", "orders")], "cluster string, proposal string, kind string, name string"
+    )
+    rows = frame(spark, LEDGER, *ledger).coalesce(1)
+    (row,) = crossing(rows, frame(spark, PARTITION_TRAFFIC, traffic), named, subjects).collect()
+    return row
+
+
 def test_the_same_rows_in_another_order_give_the_same(spark: SparkSession) -> None:
     lives = spark.createDataFrame(
         [(CLUSTER, "p", "done", at(10), at(20), [("orders", 0, [1, 4], [1, 2])], None)], LIVES
     )
-    named = windows(lives)
-    before = next(row["hour_ms"] for row in named.collect() if row["phase"] == "before")
-    traffic = {"cluster": CLUSTER, "hour_ms": before, "topic": "orders", "partition": 0, "seconds": 1.0, "day": DAY}
-    flow = {
-        "cluster": CLUSTER, "hour_ms": before, "path": "replicate", "group": "", "topic": "orders",
-        "zone": "CROSS_ZONE", "target_rack": "b", "day": DAY,
-    }  # fmt: skip
-    flows = [flow | {"source_rack": rack, "bytes": n / 10, "usd": n / 10} for n, rack in enumerate("abc", 1)]
-    subjects = spark.createDataFrame(
-        [(CLUSTER, "p", "topic", "orders")], "cluster string, proposal string, kind string, name string"
-    )
+    flows = [(rack, n / 10, n / 10) for n, rack in enumerate("abc", 1)]
     # Two agents looked in the same millisecond, and one of them saw the new replica.
     at_once = [look(agent, 1, second=30) for agent in "ab"]
     shown = [
@@ -272,8 +282,7 @@ def test_the_same_rows_in_another_order_give_the_same(spark: SparkSession) -> No
     )
     said = [created("p", 0, reason=reason) | {"offset": n} for n, reason in enumerate(("first", "last"))]
     for turn in (1, -1):
-        ledger = frame(spark, LEDGER, *flows[::turn]).coalesce(1)
-        (row,) = crossing(ledger, frame(spark, PARTITION_TRAFFIC, traffic), named, subjects).collect()
+        row = crossed_before(spark, *flows[::turn])
         assert (row["before_bytes_per_s"], row["before_usd_per_day"]) == (0.6, 0.6 * 86_400)
         (row,) = moved(lives, none, partitions(spark, *shown[::turn]).coalesce(1)).collect()
         assert row["measured_moves"] == 0
@@ -283,21 +292,7 @@ def test_the_same_rows_in_another_order_give_the_same(spark: SparkSession) -> No
 
 def test_dollars_of_few_bytes_are_dollars_of_a_day(spark: SparkSession) -> None:
     """Fifteen bytes a second at two cents a gigabyte, for a second."""
-    named = windows(spark.createDataFrame([(CLUSTER, "p", "done", at(10), at(20), None, None)], LIVES))
-    before = next(row["hour_ms"] for row in named.collect() if row["phase"] == "before")
-    traffic = {"cluster": CLUSTER, "hour_ms": before, "topic": "orders", "partition": 0, "seconds": 1.0, "day": DAY}
-    flows = [
-        {
-            "cluster": CLUSTER, "hour_ms": before, "path": "replicate", "group": "", "topic": "orders",
-            "source_rack": rack, "target_rack": "b", "zone": "CROSS_ZONE", "bytes": 5.0, "usd": 1e-10, "day": DAY,
-        }
-        for rack in "acd"
-    ]  # fmt: skip
-    subjects = spark.createDataFrame(
-        [(CLUSTER, "p", "topic", "orders")], "cluster string, proposal string, kind string, name string"
-    )
-    ledger = frame(spark, LEDGER, *flows)
-    (row,) = crossing(ledger, frame(spark, PARTITION_TRAFFIC, traffic), named, subjects).collect()
+    row = crossed_before(spark, *((rack, 5.0, 1e-10) for rack in "acd"))
     assert row["before_usd_per_day"] == pytest.approx(row["before_bytes_per_s"] * 86_400 * 0.02 / 1e9)
 
 
