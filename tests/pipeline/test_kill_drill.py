@@ -113,11 +113,13 @@ def test_killed_at_every_point_one_after_the_other_every_table_is_as_if_nobody_h
         assert found[table.name] == undisturbed[table.name], table.name
 
 
-def run(topics: Topics, tables: TableStore, *, at: Sequence[str] = (), java: bool = False) -> int:
+def run(
+    topics: Topics, tables: TableStore, *, at: Sequence[str] = (), java: bool = False, of_a_batch: int = OF_A_BATCH
+) -> int:
     """Ingest what is there; the exit status. Returns when nothing of it is left."""
     arguments = [
         "spark", "ingest", "--once", *topics.options(), "--master", "local[2]",
-        "--tables", tables.root, "--format", tables.format, "--set", f"spark.max_records={OF_A_BATCH}",
+        "--tables", tables.root, "--format", tables.format, "--set", f"spark.max_records={of_a_batch}",
         *(word for setting in SMALL for word in ("--conf", setting)),
     ]  # fmt: skip
     module = ["tests.pipeline.killed_ingest", *at] if at else ["agent"]

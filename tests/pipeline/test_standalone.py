@@ -27,6 +27,8 @@ from tests.pipeline.topics import Topics
 from tests.recorded_looks import observation_to_events
 
 RUN_S = 600
+IN_ONE_BATCH = 100_000
+"""Which events are late depends on where batches end; the undisturbed ingest has one batch as well."""
 (_JAVA,) = short_job(None).values()
 _SET = {
     **small_batches(None), "spark.databricks.delta.snapshotPartitions": "1", "spark.ui.enabled": "false",
@@ -65,7 +67,8 @@ def test_an_ingest_that_was_killed_ends_on_a_cluster_of_which_an_executor_is_kil
     """The short form of the drills of kills and of ``spark-submit``."""
     topics, tables = filled(broker, 2), make_tables("tables", "delta")
     expected = undisturbed(topics, make_tables("here", "delta"), tmp_path)
-    assert run(topics, tables, at=("in the middle of gold", "2", "0"), java=True) == -signal.SIGKILL
+    killed = run(topics, tables, at=("in the middle of gold", "2", "0"), java=True, of_a_batch=IN_ONE_BATCH)
+    assert killed == -signal.SIGKILL
     prepared(tmp_path, topics.cluster.bootstrap_servers, prefix_of(topics))
     with StandaloneCluster(tmp_path) as cluster:
         finished(cluster, Kills(2, 1, ("INGEST",)), make_tables, expected)
