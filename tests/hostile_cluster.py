@@ -17,7 +17,7 @@ from agent.journal import plan_entries
 from agent.journal.approvals import ApprovalState, ProposalApproval, written
 from agent.journal.commands import CommandVerb, ExecutionPause, LeaderAnswer, OperatorCommand, answered, paused
 from agent.journal.entries import JournalState, JournalWrite
-from agent.journal.leader import LeaderEntry, leader_write
+from agent.journal.record_trust import LeaderEntry, leader_write
 from agent.journal.triggers import TriggerEntry, TriggerExpectation, TriggerJudgement, TriggerVerdict, intent, judged
 from agent.simulate.evaluation import StageEvaluation, evaluate
 from agent.values.kafka import LEADER_REPLICAS

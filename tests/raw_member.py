@@ -24,8 +24,7 @@ from kafka.protocol.consumer import (
 
 from agent.wire.connection import open_connection
 from agent.wire.failure import CallFailed, Deadline
-from agent.wire.protocol import DESCRIBE_GROUPS, FIND_COORDINATOR, ApiCall, error_name
-from agent.wire.settings import BrokerAddress, wire_settings
+from agent.wire.protocol import DESCRIBE_GROUPS, FIND_COORDINATOR, ApiCall, BrokerAddress, error_name, wire_settings
 
 JOIN_GROUP = ApiCall(JoinGroupRequest, JoinGroupResponse)
 SYNC_GROUP = ApiCall(SyncGroupRequest, SyncGroupResponse)

@@ -29,8 +29,8 @@ from agent.values.clock import ClockReading
 from agent.values.cycle import Cycle
 from agent.values.limits import Limits
 from agent.values.memory import Memory
+from agent.web.agent_view import CycleFailure, LoopState
 from agent.web.app import make_app
-from agent.web.loop_state import CycleFailure, LoopState
 from agent.web.metrics import SeriesCaps
 from config.foreign_text import shortened
 from config.logging import MAX_VALUE_BYTES, set_up_logging

@@ -23,8 +23,7 @@ from agent.act.reassign.reassignment_executor import ReassignmentExecutor
 from agent.act.rebalance.trigger import RebalanceTrigger
 from agent.errors import ACTING, FatalFailure, JournalUnavailable, RackwiseError, thread
 from agent.execute.commands.apply import CommandEffects, apply_commands, replay_undelivered, stops_something
-from agent.execute.commands.command_context import ExpectedVerdict
-from agent.execute.commands.identity import OperatorKeys
+from agent.execute.commands.command_context import ExpectedVerdict, OperatorKeys
 from agent.execute.probing.check import next_look_ms
 from agent.execute.probing.decide import ProbingContext, decisions
 from agent.execute.probing.values import NO_ANCHORS, past_triggers
@@ -45,8 +44,8 @@ from agent.journal.approvals import (
     written,
 )
 from agent.journal.entries import JournalKey, JournalPort, JournalState, JournalWrite
-from agent.journal.leader import corrections, in_past
 from agent.journal.plan_entries import BatchKey, remembered
+from agent.journal.record_trust import corrections, in_past
 from agent.journal.targets import plan_size, too_large_reason
 from agent.values.clock import Clock
 from agent.values.cycle import Cycle

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Self
 
 from agent.errors import ConfigError, FencedOut, JournalUnavailable
-from agent.execute.commands.identity import CommandSigner, CommandWitness, OperatorKeys
+from agent.execute.commands.command_context import CommandSigner, CommandWitness, OperatorKeys
 from agent.journal.entries import JournalKey
 from agent.journal.record_trust import LEAST_KEY
 

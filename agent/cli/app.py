@@ -16,7 +16,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
-from agent.cli.examples import EXAMPLES, SHORT, add_examples
+from agent.cli.options import EXAMPLES, SHORT, add_examples
 from agent.cli.output import emit_line
 from agent.errors import GaveUp, reason
 from config.option_groups import expanded

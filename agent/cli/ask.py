@@ -15,7 +15,7 @@ from agent.cli.output import say
 from agent.errors import BadInput, GaveUp, GuardRefused
 
 if TYPE_CHECKING:
-    from agent.act.lead.leadership_plan import LeadershipPlan
+    from agent.act.lead.lease import LeadershipPlan
     from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand
     from agent.journal.entries import JournalKey, JournalState
     from config.load import LoadedSettings

@@ -314,7 +314,7 @@ def _journal(loaded: LoadedSettings | None, *, ended: bool = False) -> JournalSt
 
 
 def _note_other_leader(view: JournalState, judged: _Judged) -> None:
-    from agent.journal.leader import leader_in
+    from agent.journal.record_trust import leader_in
 
     leader, agent = leader_in(view), judged.agent
     if leader is None or agent is None or agent.agent is None:

@@ -120,7 +120,7 @@ def _answered(
     changes: tuple[SimulatedChange, ...],
 ) -> SimulationAnswer:
     """The outcome of the changes, by the agent that ``--agent`` names or by one look."""
-    from agent.documents.simulation import simulation_answer
+    from agent.documents.comparison import simulation_answer
     from agent.simulate.simulate import simulate as simulated
 
     if agent_api.named_agent() is not None:

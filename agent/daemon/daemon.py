@@ -33,7 +33,7 @@ from agent.values.memory import Memory
 from agent.values.number_format import counted, few, sized_apart
 from agent.values.observation import Observation
 from agent.values.progress import ExecuteState
-from agent.web.loop_state import CycleFailure, HealthStatus, LoopMonitor, live
+from agent.web.agent_view import CycleFailure, HealthStatus, LoopMonitor, live
 
 _PROPOSALS_NAMED = 5
 """In a log record; all are in the proposals topic."""

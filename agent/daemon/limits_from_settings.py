@@ -17,15 +17,16 @@ from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
-from agent.act.lead.leadership_plan import LeadershipPlan
+from agent.act.lead.lease import LeadershipPlan
 from agent.observe.context import ObserveScope
-from agent.observe.locators.question import (
+from agent.observe.locators.table import (
     CommandQuestion,
     EntryPointQuestion,
     FileQuestion,
     LocatorQuestion,
     TableForm,
 )
+from agent.values.clock import TimeWindow, TimeWindowSet
 from agent.values.limits import (
     ApprovalRule,
     ApproveLimits,
@@ -38,7 +39,6 @@ from agent.values.limits import (
     RackPattern,
 )
 from agent.values.observation import ObservationPart
-from agent.values.windows import TimeWindow, TimeWindowSet
 from config import locator_properties as locators
 from config.kafka_client import KafkaClientConfig
 from config.locator_properties import LocatorSettings

@@ -14,7 +14,7 @@ import structlog
 
 from agent.values.clock import ClockReading
 from agent.values.cycle import sentence
-from agent.web.loop_state import HealthStatus, LoopState
+from agent.web.agent_view import HealthStatus, LoopState
 from config.foreign_text import safe_text
 
 _ADDRESS = "NOTIFY_SOCKET"

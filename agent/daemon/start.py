@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute
 
 from agent.act.execute_mode import ExecuteMode
 from agent.act.lead.leadership import JournalLeadership, read_journal
-from agent.act.lead.leadership_plan import LeadershipPlan
+from agent.act.lead.lease import LeadershipPlan
 from agent.act.own_files import command_witness, journal_keys, people, read_key_file, witness_keys
 from agent.daemon.daemon import AgentDaemon, LoopPace
 from agent.daemon.limits_from_settings import to_leadership_plan, to_limits, to_scope
@@ -48,10 +48,9 @@ from agent.values.snapshot import is_partial
 from agent.web.access.ambient import trusted_networks
 from agent.web.access.gate import hosts_of, make_gate
 from agent.web.access.tls import tls_context
-from agent.web.agent_view import AgentView
+from agent.web.agent_view import AgentView, LoopState
 from agent.web.app import WebServer, make_app
 from agent.web.commands import CommandDesk
-from agent.web.loop_state import LoopState
 from agent.web.metrics import SeriesCaps
 from config.http_settings import HttpSettings, is_loopback
 from config.load import LoadedSettings

@@ -28,9 +28,8 @@ from agent.values.memo import Memo
 from agent.values.memory import BrokerAbsence, ChangeCause, PartitionChange, RackChange, RackSighting, absence_words
 from agent.values.number_format import counted, lasted, listed
 from agent.values.observation import ObservationPart
-from agent.values.replicas import crowding, target_replicas
 from agent.values.snapshot import BrokerState, RackState, Reassignment, Snapshot
-from agent.values.throttles import broker_rates, idle_throttles, topic_throttles
+from agent.values.throttles import broker_rates, crowding, idle_throttles, target_replicas, topic_throttles
 
 
 def broker_findings(view: DetectContext, client_racks: Iterable[tuple[str, str]]) -> list[Finding]:

@@ -16,8 +16,8 @@ from agent.values.memo import Memo
 from agent.values.memory import BrokerAbsence, Memory, RackSighting, absences, awaited
 from agent.values.number_format import NAMED, counted, in_full, listed
 from agent.values.observation import ObservationPart
-from agent.values.replicas import RackRoom, rack_room
 from agent.values.snapshot import BrokerState, Rack, RackState, ReaderGroup, Snapshot
+from agent.values.throttles import RackRoom, rack_room
 
 
 class BrokerRacks(NamedTuple):

@@ -17,8 +17,8 @@ from agent.values.kafka import MIN_INSYNC_REPLICAS
 from agent.values.memo import Memo, each
 from agent.values.number_format import counted, listed
 from agent.values.observation import ObservationPart
-from agent.values.replicas import CrowdedRack, Replicas, crowding, original_replicas, target_replicas
 from agent.values.snapshot import PartitionState, Reassignment, TopicState
+from agent.values.throttles import CrowdedRack, Replicas, crowding, original_replicas, target_replicas
 from assignors.problem import TopicPartition
 
 LEADERS_PER_RACK = 2

@@ -9,8 +9,8 @@ from agent.journal import plan_entries
 from agent.journal.approvals import ApprovalState, ProposalApproval, approvals
 from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, history, pause_in
 from agent.journal.entries import JournalState
-from agent.journal.leader import leader_in
 from agent.journal.plan_entries import MoveOwner
+from agent.journal.record_trust import leader_in
 from agent.journal.triggers import triggers
 from agent.values.observation import RawReassignment
 from agent.values.reassignment import (

@@ -11,8 +11,8 @@ from agent.values.finding import FindingReason, SubjectId
 from agent.values.number_format import counted, in_full
 from agent.values.plan import ExplainedRule, Plan, RuleAnswer, yes_or_no
 from agent.values.proposal import PlacementChange
-from agent.values.replicas import RackRoom, Replicas, crowding, original_replicas, rack_room, target_replicas
 from agent.values.snapshot import BrokerState, PartitionState, RackState, TopicState
+from agent.values.throttles import RackRoom, Replicas, crowding, original_replicas, rack_room, target_replicas
 
 
 def about_topic(name: str, partition: int | None, context: PlanContext, plan: Plan) -> list[ExplainedRule]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from agent.execute.reassign.executor_view import under_min_isr_meanwhile
 from agent.guard.guard_context import DAY_MS, Check, GuardContext
 from agent.journal.triggers import TriggerVerdict, acted_at, triggers
-from agent.propose.preconditions import rests_on_brokers, touched_brokers
+from agent.propose.propose_context import rests_on_brokers, touched_brokers
 from agent.values.assessment import Locality, LocalityMeasure
 from agent.values.kafka import STABLE
 from agent.values.last_known import FAILED

@@ -15,13 +15,13 @@ from agent.execute.rebalance.refusals import refusal
 from agent.guard.guard_context import Check, GuardContext, GuardJournal, batches_left
 from agent.journal.approvals import attempt_text
 from agent.journal.commands import pause_in
-from agent.journal.leader import leader_in
+from agent.journal.record_trust import leader_in
 from agent.journal.targets import MOST_TARGETS, estimated_plan_size, no_room_reason, too_large_reason
+from agent.values.clock import closed_window
 from agent.values.limits import AgentMode, ApproveLimits, ExecuteLimits, Limits, any_of
 from agent.values.number_format import counted, lasted
 from agent.values.proposal import CheckPassed, Hold, HoldReason, Proposal, ProposalKind, ProposalReason
 from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan
-from agent.values.windows import closed_window
 
 
 def _leading(proposal: Proposal, context: GuardContext) -> Hold | CheckPassed:

@@ -12,7 +12,7 @@ from agent.journal import plan_entries
 from agent.journal.approvals import next_attempt
 from agent.journal.entries import JournalState
 from agent.journal.triggers import acted_at, triggers
-from agent.propose.preconditions import ProposalPreconditions
+from agent.propose.propose_context import ProposalPreconditions
 from agent.values.limits import ExecuteLimits, Limits
 from agent.values.memory import BrokerAbsence, Memory
 from agent.values.number_format import counted, sized_apart

@@ -19,9 +19,9 @@ from agent.guard.execute_checks import ACTING_CHECKS, JOURNAL_CHECKS
 from agent.guard.guard_context import BUDGET_CHECKS, EMPTY, Check, GuardContext, GuardJournal
 from agent.journal.approvals import ApprovalState, ProposalApproval, approval_of, plan_hash
 from agent.journal.entries import JournalState
-from agent.journal.leader import in_past
+from agent.journal.record_trust import in_past
 from agent.memory.rack_history import sightings, unsteady
-from agent.propose.preconditions import ProposalPreconditions
+from agent.propose.propose_context import ProposalPreconditions
 from agent.values.limits import ApprovalRule, Limits, any_of
 from agent.values.memo import Memo
 from agent.values.memory import Memory, absences

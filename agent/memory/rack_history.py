@@ -16,8 +16,8 @@ from typing import NamedTuple
 from agent.values.limits import Limits
 from agent.values.memory import ChangeCause, Memory, PartitionChange, RackChange, RackSighting, Replicas, TopicMemory
 from agent.values.observation import ObservationPart
-from agent.values.replicas import RackRoom, crowding, original_replicas, rack_room, target_replicas
 from agent.values.snapshot import RackState, Snapshot, TopicState
+from agent.values.throttles import RackRoom, crowding, original_replicas, rack_room, target_replicas
 from assignors.problem import TopicPartition
 
 # Steadiness (hysteresis): in time, in observations and in the number of changes. Racks of the first observation count

@@ -21,8 +21,8 @@ from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.plan import AdvicePlan, PlacementPlan, Plan, TriggerPlan, Unplanned, UnplannedKey, unplanned_text
 from agent.values.proposal import ProposalReason
-from agent.values.replicas import settled
 from agent.values.snapshot import Snapshot
+from agent.values.throttles import settled
 
 
 def make_plan(snapshot: Snapshot, detection: DetectionResult, limits: Limits, memo: Memo | None) -> Plan:

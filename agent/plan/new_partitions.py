@@ -19,8 +19,8 @@ from agent.errors import BadInput, PartialAnswer
 from agent.values.kafka import MAX_TOPIC_CHARS
 from agent.values.number_format import counted, few
 from agent.values.observation import Gap, ObservationPart
-from agent.values.replicas import target_replicas
 from agent.values.snapshot import RackState, Snapshot, TopicState
+from agent.values.throttles import target_replicas
 from assignors.kafka.exceptions import KafkaRefusal
 from assignors.kafka.replica_placement import BrokerMetadata, PlacementStart, add_partitions, create_topic
 from assignors.kafka.striped_placer import UsableBroker, place_striped

@@ -19,8 +19,8 @@ from agent.values.finding import Finding, FindingReason
 from agent.values.limits import Limits
 from agent.values.plan import PlacementPlan, Unplanned, UnplannedKey
 from agent.values.proposal import PlacementChange, ProposalReason
-from agent.values.replicas import crowding, rack_room
 from agent.values.snapshot import BrokerState, PartitionState, RackState, Snapshot, TopicState
+from agent.values.throttles import crowding, rack_room
 from assignors.optimal import optimal_leaders, optimal_replicas
 from assignors.problem import (
     LeaderCandidate,

@@ -13,7 +13,7 @@ from agent.detect.assess_consumers import COPARTITIONING, LocalityCounts, count_
 from agent.detect.detect_context import named
 from agent.detect.traffic import current_reads
 from agent.plan.gain_thresholds import ComparisonColumn, assignment_column, given_reads, group_rates, moved_by
-from agent.predict.assignor_input import RackSets
+from agent.predict.applications import RackSets
 from agent.predict.broker_groups import plugin_problem, registered_racks
 from agent.values.assessment import UNKNOWN, Assessment, GroupLocality
 from agent.values.limits import Limits

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from enum import StrEnum
 from typing import NamedTuple
 
-from agent.predict.assignor_input import SHARED_BUCKET, AssignorInput, RackSets, has_holes, share_a_bucket
+from agent.predict.applications import SHARED_BUCKET, AssignorInput, RackSets, has_holes, share_a_bucket
 from agent.values.kafka import (
     COOPERATIVE_STICKY,
     GROUP_STANDBYS,

@@ -14,14 +14,16 @@ from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from agent.predict.applications import (
+    AssignorInput,
     Lags,
+    RackSets,
     StreamsRebalancePath,
     assignor_name,
+    broker_racks,
     lags_of,
     predict_application,
     with_bytes,
 )
-from agent.predict.assignor_input import AssignorInput, RackSets, broker_racks
 from agent.predict.broker_groups import ASSIGNORS as SERVER_SIDE
 from agent.predict.broker_groups import CLASSIC_ASSIGNORS as CLIENT_SIDE
 from agent.predict.broker_groups import (

@@ -36,8 +36,8 @@ from agent.values.proposal import (
     placement_rows,
 )
 from agent.values.rates import Flows, RackReads, Racks, add, bytes_per_s, read_flows, replication_flows, usd_per_day
-from agent.values.replicas import settled_topic
 from agent.values.snapshot import PartitionState, TopicState, states_of
+from agent.values.throttles import settled_topic
 from assignors.problem import TopicPartition
 
 _SHOWN = 6

@@ -24,8 +24,7 @@ from agent.record.newest_look import (
     wall_ms,
 )
 from agent.telemetry.events import EventKind, LimitsData
-from agent.telemetry.limits_names import limits_from_record
-from agent.telemetry.looks import checked, memory_of
+from agent.telemetry.looks import checked, limits_from_record, memory_of
 from agent.values.limits import AgentMode, Limits
 from agent.values.memory import Memory
 from agent.values.typed_json import UnreadableError, from_json

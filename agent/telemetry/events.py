@@ -204,7 +204,7 @@ class LimitsData(NamedTuple):
 
     digest: str
     limits: Mapping[str, object]
-    """As `agent.telemetry.limits_names` writes them."""
+    """As `agent.telemetry.looks` writes them."""
 
 
 class MemoryData(NamedTuple):

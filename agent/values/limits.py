@@ -16,8 +16,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
+from agent.values.clock import TimeWindowSet
 from agent.values.kafka import NO_STRATEGY
-from agent.values.windows import TimeWindowSet
 
 
 class TriState(StrEnum):

@@ -41,13 +41,19 @@ from agent.web.access.ambient import TrustedNetworks, client_address
 from agent.web.access.gate import AccessGate
 from agent.web.access.middleware import AccessControl, refuse
 from agent.web.access.person import AccessRole, require
-from agent.web.access.refusals import PROBLEM_TYPE, AccessRefused, failed, problem_bytes, refusal_answer
-from agent.web.access.request_checks import METHODS, AllowedHosts
+from agent.web.access.request_checks import (
+    METHODS,
+    PROBLEM_TYPE,
+    AccessRefused,
+    AllowedHosts,
+    failed,
+    problem_bytes,
+    refusal_answer,
+)
 from agent.web.access.sign_in import sign_in_routes
 from agent.web.access.tls import BOUNDED_LOOP, with_certificate
-from agent.web.agent_view import AgentView
+from agent.web.agent_view import AgentView, HealthStatus, LoopState, live, ready
 from agent.web.commands import CommandDesk
-from agent.web.loop_state import HealthStatus, LoopState, live, ready
 from agent.web.metrics import RackwiseCollector, SeriesCaps
 from agent.web.money_metrics import label
 

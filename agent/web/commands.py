@@ -16,10 +16,10 @@ from typing import NamedTuple
 import structlog
 
 from agent.act.commands.ask_leader import ask_leader, new_command
-from agent.act.lead.leadership_plan import LeadershipPlan
+from agent.act.lead.lease import LeadershipPlan
 from agent.documents.proposals import CommandAnswer
 from agent.errors import GaveUp, RackwiseError
-from agent.execute.commands.identity import CommandWitness
+from agent.execute.commands.command_context import CommandWitness
 from agent.journal.approvals import plan_hash
 from agent.journal.commands import MAX_TEXT, CommandVerb, LeaderAnswer, OperatorCommand
 from agent.journal.entries import JournalState
@@ -27,7 +27,7 @@ from agent.values.proposal import Proposal
 from agent.values.reassignment import attempt
 from agent.values.typed_json import MOST_INT
 from agent.web.access.person import AccessRole, SignedInPerson, not_allowed
-from agent.web.access.refusals import AccessRefused
+from agent.web.access.request_checks import AccessRefused
 from agent.web.cycle_history import EndedProposal, newest_ended
 from config.foreign_text import harmless
 from config.value_kinds import parse_size

@@ -21,11 +21,13 @@ from agent.values.observation import ObservationPart
 from agent.values.progress import ExecuteState
 from agent.values.proposal import Allow, Verdict
 from agent.values.snapshot import Snapshot, TaskCopy, TaskRole
-from agent.web.lag_metrics import LAG_METRICS, ConsumerLags, LagDetail
-from agent.web.loop_state import LoopState
+from agent.web.agent_view import LoopState
 from agent.web.money_metrics import (
+    LAG_METRICS,
     MONEY_METRICS,
     OTHER,
+    ConsumerLags,
+    LagDetail,
     MetricDescription,
     Sample,
     SampledLooks,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from agent.documents.simulation import simulation_answer
+from agent.documents.comparison import simulation_answer
 from agent.errors import WHAT_IF, BadInput, PartialAnswer, RackwiseError, thread, unexpected
 from agent.simulate.evaluation import StageEvaluation
 from agent.simulate.simulate import simulate

@@ -14,7 +14,7 @@ from agent.values.observation import RawReassignment
 from agent.wire import cluster_calls, group_calls, offset_calls
 from agent.wire.failure import Deadline
 from agent.wire.pool import ConnectionPool
-from agent.wire.settings import wire_settings
+from agent.wire.protocol import wire_settings
 from assignors.problem import TopicPartition
 
 DEFAULT_BREAKER_MS = 5_000

@@ -21,11 +21,11 @@ from agent.wire.protocol import (
     DESCRIBE_LOG_DIRS,
     LIST_PARTITION_REASSIGNMENTS,
     METADATA,
+    BrokerAddress,
     error_name,
     operations,
     raise_on_error,
 )
-from agent.wire.settings import BrokerAddress
 from assignors.problem import TopicPartition
 
 

@@ -24,12 +24,13 @@ from agent.wire.protocol import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
     ApiCall,
+    BrokerAddress,
+    WireSettings,
     decode,
     encode,
     error_name,
     sasl_mechanism,
 )
-from agent.wire.settings import BrokerAddress, WireSettings
 
 
 def dial(address: BrokerAddress, tls: ssl.SSLContext | None, deadline: Deadline) -> socket.socket:

@@ -23,10 +23,11 @@ from agent.wire.protocol import (
     JOIN_GROUP,
     LEAVE_GROUP,
     LIST_TRANSACTIONS,
+    BrokerAddress,
+    WireSettings,
     error_name,
     raise_on_error,
 )
-from agent.wire.settings import BrokerAddress, WireSettings
 from assignors.problem import TopicPartition
 
 _KEY_TYPE_GROUP = 0

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 from agent.values.observation import GapCause
 from agent.wire.connection import BrokerConnection, open_connection
 from agent.wire.failure import CallFailed, Deadline, TooLate, gather
-from agent.wire.settings import BrokerAddress, WireSettings
+from agent.wire.protocol import BrokerAddress, WireSettings
 
 V = TypeVar("V")
 Ask = Callable[[BrokerConnection, Deadline], V]

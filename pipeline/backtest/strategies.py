@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, cast
 
 from agent.errors import BadInput, reason
-from agent.telemetry.limits_names import recorded_names
+from agent.telemetry.looks import recorded_names
 from agent.values.kafka import BALANCE_SUBTOPOLOGY, MIN_TRAFFIC, RACK_AWARE_STRATEGY
 from agent.values.limits import AgentMode, ApprovalRule, GroupLimits, GroupTriggerLimits, Limits
 from agent.values.typed_json import UnreadableError, from_json

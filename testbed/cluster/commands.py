@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agent.cli.examples import add_examples
+from agent.cli.options import add_examples
 from agent.cli.output import OutputFormat, chosen, emit, emit_line, say
 from agent.values.number_format import counted
 from testbed import cluster as local

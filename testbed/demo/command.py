@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from agent.cli.examples import add_examples
+from agent.cli.options import add_examples
 
 EXAMPLES = {"demo": ("rackwise demo --seconds 90", "rackwise demo --spark --report report", "rackwise demo --plugin")}
 

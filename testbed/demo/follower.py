@@ -9,7 +9,7 @@ from collections.abc import Callable
 from agent.daemon.daemon import AgentDaemon
 from agent.values.cycle import sentence
 from agent.values.proposal import ProposalReason
-from agent.web.loop_state import LoopState
+from agent.web.agent_view import LoopState
 from testbed.demo.console import ConsoleLine, DemoConsole
 from testbed.demo.events import CycleEvents
 

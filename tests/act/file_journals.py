@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent.journal.leader import LEADER
+from agent.journal.record_trust import LEADER
 
 
 def plain(view: Any) -> dict[str, tuple[str, Any]]:

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from agent.act.journal.file_journal import FileJournal
 from agent.act.reassign.reassignment_executor import ReassignmentExecutor
 from agent.execute.reassign.messages import BatchPermission
-from agent.journal.leader import LeaderEntry
+from agent.journal.record_trust import LeaderEntry
 from agent.values.limits import ExecuteLimits
 from agent.values.reassignment import ReassignmentPlan, ReassignmentPolicy, ReassignmentTarget
 from agent.values.throttles import ThrottleResource

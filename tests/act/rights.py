@@ -23,8 +23,7 @@ from confluent_kafka.admin import (
 )
 
 from agent.act.lead.leadership import JournalLeadership
-from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.act.lead.lease import committed_watermark
+from agent.act.lead.lease import LeadershipPlan, committed_watermark
 from agent.observe.context import ObserverClients, ObserverState, ObserveScope
 from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock

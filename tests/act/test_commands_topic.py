@@ -12,7 +12,7 @@ from agent.act.commands.commands_topic import TopicInbox, end_of, first_position
 from agent.act.commands.inbox import MAX_BYTES, POSITION, CommandInbox, command_bytes
 from agent.act.lead.leadership_term import CommandBacklog
 from agent.errors import ClusterUnreachable, ConfigError
-from agent.execute.commands.identity import CommandOrigin
+from agent.execute.commands.command_context import CommandOrigin
 from agent.journal.entries import JournalState
 from tests.act.answered_commands import with_answers
 from tests.act.journals import delete_topics, make_topics, new_prefix

@@ -18,7 +18,7 @@ from agent.act.commands.inbox import MOST_AT_ONCE, CommandInbox
 from agent.act.commands.inbox import InboxCommand as Waiting
 from agent.act.execute_mode import ExecuteMode
 from agent.errors import FatalFailure, JournalUnavailable
-from agent.execute.commands.identity import CommandSigner, signed
+from agent.execute.commands.command_context import CommandSigner, signed
 from agent.guard.judge import guard
 from agent.journal import plan_entries
 from agent.journal.approvals import ApprovalState, ProposalApproval, plan_hash, written
@@ -32,7 +32,7 @@ from agent.journal.commands import (
     paused,
 )
 from agent.journal.entries import JournalKey, JournalPort, JournalState, JournalWrite
-from agent.journal.leader import LeaderEntry, leader_write
+from agent.journal.record_trust import LeaderEntry, leader_write
 from agent.values.clock import system_clock
 from agent.values.limits import AgentMode, ApproveLimits, ExecuteLimits, Limits
 from agent.values.memory import Memory

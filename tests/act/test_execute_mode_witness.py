@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agent.execute.commands.identity import CommandWitness, witnessed
+from agent.execute.commands.command_context import CommandWitness, witnessed
 from agent.journal.commands import CommandVerb, ExecutionPause, answer_to, pause_in, paused
 from agent.journal.entries import JournalKey
-from agent.journal.leader import LeaderEntry, leader_write
+from agent.journal.record_trust import LeaderEntry, leader_write
 from tests.act.test_execute_mode import Box, Leading, MemoryJournal, acting, asked
 from tests.observe.live import wait_for
 

@@ -17,7 +17,7 @@ from agent.act.journal.file_journal import FileJournal, read_file, watermark_pat
 from agent.act.own_files import holder
 from agent.errors import BadInput, FencedOut, JournalUnavailable, WrongCluster
 from agent.journal.entries import Entry, JournalWrite
-from agent.journal.leader import LEADER
+from agent.journal.record_trust import LEADER
 from tests.act.file_journals import plain
 from tests.act.journals import a_write, leader
 

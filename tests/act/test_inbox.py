@@ -12,7 +12,7 @@ import pytest
 from agent.act.commands.inbox import MAX_BYTES, POSITION, SpoolInbox, command_bytes, command_of, spool_command, spooled
 from agent.act.own_files import user_at_host
 from agent.errors import BadInput, ConfigError
-from agent.execute.commands.identity import CommandOrigin
+from agent.execute.commands.command_context import CommandOrigin
 from agent.journal.entries import Entry, JournalState
 from tests.act.answered_commands import with_answers
 

@@ -19,7 +19,7 @@ from agent.act.journal.journal_topic import JournalWatermark, read_journal_topic
 from agent.act.journal.kafka_journal import KafkaJournal
 from agent.errors import BadInput, ConfigError, FencedOut, JournalUnavailable, WrongCluster
 from agent.journal.entries import MAX_VALUE_BYTES, JournalState, JournalWrite
-from agent.journal.leader import LEADER, leader_in
+from agent.journal.record_trust import LEADER, leader_in
 from testbed.cluster import ConnectionFault, ConnectionFaultKind, EmbeddedCluster
 from tests.act.journals import (
     a_write,

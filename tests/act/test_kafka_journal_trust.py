@@ -15,12 +15,10 @@ from agent.act.commands.commands_topic import send_command
 from agent.act.commands.inbox import POSITION
 from agent.act.journal.journal_topic import JournalWatermark, KafkaJournalPlan
 from agent.act.lead.leadership import JournalLeadership
-from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.act.lead.lease import committed_watermark
+from agent.act.lead.lease import LeadershipPlan, committed_watermark
 from agent.errors import BadInput
 from agent.journal.entries import JournalKey, JournalPort, JournalState, JournalTrust, JournalWrite
-from agent.journal.leader import LEADER
-from agent.journal.record_trust import signed_watermark
+from agent.journal.record_trust import LEADER, signed_watermark
 from tests.act.journals import (
     CLUSTER,
     a_write,

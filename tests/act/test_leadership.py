@@ -12,11 +12,10 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from agent.act.commands.inbox import POSITION
 from agent.act.lead.leadership import JournalLeadership, read_journal
-from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.act.lead.lease import KafkaLease, LeasePlan, awake_ms
+from agent.act.lead.lease import KafkaLease, LeadershipPlan, LeasePlan, awake_ms
 from agent.errors import BadInput, ConfigError, FatalFailure, FencedOut, JournalUnavailable
 from agent.journal.entries import JournalPort
-from agent.journal.leader import LEADER, leader_in
+from agent.journal.record_trust import LEADER, leader_in
 from agent.observe.context import ObserverState, ObserveScope
 from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock

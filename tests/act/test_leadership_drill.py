@@ -24,7 +24,7 @@ from agent.act.journal.kafka_journal import KafkaJournal
 from agent.act.lead.leadership import JournalLeadership
 from agent.errors import FatalFailure, JournalUnavailable
 from agent.journal.entries import JournalWrite
-from agent.journal.leader import LEADER
+from agent.journal.record_trust import LEADER
 from testbed.cluster import EmbeddedCluster
 from tests.act.journals import (
     CLUSTER,

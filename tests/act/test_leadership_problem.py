@@ -15,8 +15,7 @@ from agent.act.journal.journal_topic import JournalWatermark, TopicOffsets
 from agent.act.journal.kafka_journal import KafkaJournal
 from agent.act.lead import leadership as module
 from agent.act.lead.leadership import JournalLeadership
-from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.act.lead.lease import KafkaLease, LeasePlan
+from agent.act.lead.lease import KafkaLease, LeadershipPlan, LeasePlan
 from agent.errors import BadInput, JournalUnavailable, RackwiseError
 from agent.values.observation import Observation
 from tests.builders import an_observation

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.act.reassign.progress import CopyRates, acting_now, plan_progress
+from agent.act.reassign.cluster_view import CopyRates, acting_now, plan_progress
 from agent.act.reassign.reassignment_executor import ExecutorReporter
 from agent.execute.reassign.messages import (
     BatchPermission,

@@ -24,12 +24,11 @@ from agent.act.commands.commands_topic import send_command
 from agent.act.journal.journal_topic import read_journal_topic
 from agent.act.journal.topic_checks import SharedTopics, writable
 from agent.act.lead.leadership import JournalLeadership
-from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.act.lead.lease import LeasePlan, committed_watermark
+from agent.act.lead.lease import LeadershipPlan, LeasePlan, committed_watermark
 from agent.daemon.start import agent_of
 from agent.errors import NotAllowed
 from agent.journal.entries import JournalKey
-from agent.journal.leader import leader_in
+from agent.journal.record_trust import leader_in
 from agent.observe.context import ObserverClients, ObserverState, ObserveScope
 from agent.observe.observe_cluster import observe
 from agent.record.reader import open_reader

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType, TracebackType
 from typing import NamedTuple, Self
 
-from agent.decode.consumer_protocol import decode_subscription
+from agent.decode.members import decode_subscription
 from agent.decode.values import Subscription
 from agent.journal.entries import Entry, JournalState, JournalWrite
 from agent.values.finding import SubjectId

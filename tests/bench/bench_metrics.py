@@ -22,8 +22,8 @@ from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation
 from agent.values.snapshot import ConsumerGroup, TaskRole
+from agent.web.agent_view import LoopState
 from agent.web.app import WebServer, make_app
-from agent.web.loop_state import LoopState
 from agent.web.metrics import RackwiseCollector, SeriesCaps
 from assignors.problem import TaskId
 from tests.synthetic_cluster import POLL_MS, synthetic_cluster

@@ -15,7 +15,7 @@ from typer.main import get_command
 from agent.act.journal.file_journal import FileJournal
 from agent.cli.app import full_application
 from agent.journal import plan_entries
-from agent.journal.leader import LeaderEntry
+from agent.journal.record_trust import LeaderEntry
 from agent.values.proposal import SCHEMA_ID
 from agent.values.reassignment import (
     Batch,

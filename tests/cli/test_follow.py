@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from agent.act.reassign.progress import CopyRates, cluster_view
+from agent.act.reassign.cluster_view import CopyRates, cluster_view
 from agent.cli.follow import ProposalStatus, ReassignmentWatcher, _pace, whole_plan
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart, RawReassignment
 from agent.values.progress import ReplicaProgress

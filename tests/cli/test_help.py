@@ -10,8 +10,8 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from agent.cli.app import full_application
-from agent.cli.examples import EXAMPLES as OWN_EXAMPLES
-from agent.cli.examples import SHORT as OWN_SHORT
+from agent.cli.options import EXAMPLES as OWN_EXAMPLES
+from agent.cli.options import SHORT as OWN_SHORT
 from agent.cli.output import OutputFormat
 from testbed.cluster import commands as of_cluster
 from testbed.demo import command as of_demo
@@ -32,7 +32,7 @@ def help_of(name: str) -> str:
 
 
 def test_every_command_has_examples_and_no_example_is_of_another() -> None:
-    assert sorted({*COMMANDS} - {*EXAMPLES}) == [], "add them in agent/cli/examples.py, or in the module of the command"
+    assert sorted({*COMMANDS} - {*EXAMPLES}) == [], "add them in agent/cli/options.py, or in the module of the command"
     assert {*EXAMPLES} - {*COMMANDS} <= {*NOT_YET}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent.act.journal.journal_topic import NoJournalError
-from agent.act.lead.leadership_plan import LeadershipPlan
+from agent.act.lead.lease import LeadershipPlan
 from agent.cli import ask
 from agent.cli.reassign import COPIES
 from agent.cli.tables import copy_cells

@@ -25,13 +25,12 @@ from agent.daemon.daemon import AgentDaemon, LoopPace
 from agent.daemon.schedule import plan_trigger
 from agent.errors import LOOKS, ClusterUnreachable, ConfigError, ThreadRule, WrongCluster
 from agent.loop import CycleStages
-from agent.record.files import read_events
 from agent.record.own_topics import OwnTopic
-from agent.record.recorder import CycleRecorder, RecordPlan
+from agent.record.recorder import CycleRecorder, RecordPlan, read_events
 from agent.values.clock import ClockReading, system_clock
 from agent.values.limits import Limits
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart
-from agent.web.loop_state import live, ready
+from agent.web.agent_view import live, ready
 from tests.synthetic_cluster import synthetic_cluster
 
 WORLD = synthetic_cluster(3)

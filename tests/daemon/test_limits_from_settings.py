@@ -14,9 +14,9 @@ from pydantic import BaseModel
 
 from agent.daemon.limits_from_settings import to_limits, to_scope
 from agent.observe.context import ObserveScope
+from agent.values.clock import TimeWindow
 from agent.values.limits import ApprovalRule, GroupLimits, GroupTriggerLimits, Limits, TopologyHint, TriState
 from agent.values.observation import ObservationPart
-from agent.values.windows import TimeWindow
 from config.execute import GroupTriggerSettings, RuleSettings
 from config.load import load_settings
 from config.settings import Settings

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from struct import pack
 
-from agent.decode.assignment_info import NEVER
-from agent.decode.consumer_protocol import read_assignment
 from agent.decode.decode_context import DecodeContext
+from agent.decode.members import read_assignment
+from agent.decode.streams_user_data import NEVER
 from agent.decode.values import Assignment, HostPartitions, StreamsAssignment, Undecodable, UndecodableFieldError
 from agent.execute.rebalance.probe_bytes import array, named_topology, nullable, partition_array, plain_task
 from assignors.problem import TaskId, TopicPartition

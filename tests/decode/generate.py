@@ -8,9 +8,8 @@ from struct import pack
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
-from agent.decode.assignment_info import decode_assignment_info
-from agent.decode.consumer_protocol import decode_cooperative_sticky, decode_sticky, decode_subscription
-from agent.decode.subscription_info import decode_subscription_info
+from agent.decode.members import decode_cooperative_sticky, decode_sticky, decode_subscription
+from agent.decode.streams_user_data import decode_assignment_info, decode_subscription_info
 from agent.decode.values import (
     RUNNING_ACTIVE,
     UNKNOWN_OFFSET_SUM,

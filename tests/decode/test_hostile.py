@@ -11,11 +11,9 @@ from struct import pack
 
 import pytest
 
-from agent.decode.assignment_info import decode_assignment_info
-from agent.decode.consumer_protocol import decode_subscription
 from agent.decode.decode_context import BOUNDS, NUMBER, DecodeBudget, DecodeBudgetError, DecodeContext, DecodeLimits
-from agent.decode.members import decode_members
-from agent.decode.subscription_info import decode_subscription_info
+from agent.decode.members import decode_members, decode_subscription
+from agent.decode.streams_user_data import decode_assignment_info, decode_subscription_info
 from agent.decode.values import Assignment, Subscription, Undecodable, UndecodableReason
 from agent.execute.rebalance.probe_bytes import encode_subscription
 from agent.values.memo import Memo

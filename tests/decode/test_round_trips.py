@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.decode.assignment_info import decode_assignment_info
-from agent.decode.consumer_protocol import decode_subscription
 from agent.decode.decode_context import DecodeContext
+from agent.decode.members import decode_subscription
+from agent.decode.streams_user_data import decode_assignment_info
 from agent.decode.values import (
     Assignment,
     HostPartitions,

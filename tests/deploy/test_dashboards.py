@@ -21,8 +21,8 @@ from agent.values.observation import GapCause, ObservationPart
 from agent.values.progress import ExecuteFault
 from agent.values.proposal import ProposalKind
 from agent.values.snapshot import TaskRole
-from agent.web.lag_metrics import LAG_METRICS
 from agent.web.metrics import METRICS
+from agent.web.money_metrics import LAG_METRICS
 from deploy.grafana.generate import FOLDER, dashboards
 from tests.deploy.alerts import ROOT, rules
 from tests.deploy.promql import Selector, names

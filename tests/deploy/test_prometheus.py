@@ -18,8 +18,8 @@ from agent.values.assessment import Assessment, Locality, LocalityMeasure
 from agent.values.clock import ClockReading
 from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.snapshot import TaskRole
+from agent.web.agent_view import LoopState
 from agent.web.app import WebServer, make_app
-from agent.web.loop_state import LoopState
 from agent.web.metrics import METRICS, SeriesCaps
 from tests.deploy.alerts import ROOT, rules
 from tests.deploy.promql import names

@@ -25,7 +25,7 @@ from agent.record.recorder import CycleRecorder, RecordPlan
 from agent.values.clock import ClockReading
 from agent.values.limits import Limits
 from agent.values.observation import Observation
-from agent.web.loop_state import CycleFailure, LoopState, live
+from agent.web.agent_view import CycleFailure, LoopState, live
 from config.load import load_settings
 from tests.synthetic_cluster import synthetic_cluster
 

@@ -10,8 +10,8 @@ from agent.values.finding import FindingReason as Reason
 from agent.values.finding import FindingSeverity
 from agent.values.limits import Limits, ScopeLimits
 from agent.values.observation import PrincipalRights
-from agent.values.replicas import CrowdedRack, crowding, rack_room
 from agent.values.snapshot import BrokerState, Rack, RackState
+from agent.values.throttles import CrowdedRack, crowding, rack_room
 from tests.builders import Answers, Run, an_observation
 
 Prepare = Callable[[Answers], object]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agent.cli.app import ORDER
-from agent.cli.examples import EXAMPLES, SHORT
+from agent.cli.options import EXAMPLES, SHORT
 from testbed.cluster import commands as of_cluster
 from testbed.demo import command as of_demo
 from tests.cli.documents import commands

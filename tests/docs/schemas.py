@@ -26,7 +26,7 @@ from agent.propose.codec import ProposalDocument
 from agent.telemetry import weights
 from agent.telemetry.changes import SHAPES
 from agent.telemetry.events import INPUT_SHAPES, VERSION, EventKind, FragmentData, LimitsData, TelemetryEvent
-from agent.telemetry.limits_names import recorded_names
+from agent.telemetry.looks import recorded_names
 from agent.telemetry.proposal_records import LIFE_SCHEMA
 from agent.values.limits import Limits
 from agent.values.proposal import SCHEMA_ID as PROPOSAL_ID

@@ -46,12 +46,12 @@ FINE = frozenset(
             "none later: reassign the partitions and raise min.insync.replicas after the outage"
         ),
         # a name
-        "agent.cli.examples: rackwise plan {} --reassignment-json moves.json --rollback-json back.json",
+        "agent.cli.options: rackwise plan {} --reassignment-json moves.json --rollback-json back.json",
         "pipeline.report.advice: Give {} leaders in the racks of its readers",
         # a figure with its unit, or a range
         "agent.act.journal.kafka_journal: another client wrote {} at offsets {} to {}",
         "agent.predict.broker_groups: it does not converge within {} rebalances",
-        "agent.values.windows: and no opening within {} days",
+        "agent.values.clock: and no opening within {} days",
         (
             "pipeline.backtest.ranking: The bytes of groups are unknown, in part or in full, for {} group hours; "
             "their cost is not included."

@@ -26,18 +26,17 @@ import structlog
 
 from agent.act.journal.file_journal import FileJournal
 from agent.act.lead.leadership import JournalLeadership
-from agent.act.lead.leadership_plan import LeadershipPlan
+from agent.act.lead.lease import LeadershipPlan
 from agent.act.reassign.reassignment_executor import ReassignmentExecutor
 from agent.errors import BadInput, FencedOut, JournalUnavailable
 from agent.execute.commands.apply import apply_commands, replay_undelivered
-from agent.execute.commands.command_context import ExecutorInput
-from agent.execute.commands.identity import CommandOrigin
+from agent.execute.commands.command_context import CommandOrigin, ExecutorInput
 from agent.execute.reassign.messages import BatchPermission, PlanAccepted
 from agent.guard.execute_checks import may_begin
 from agent.guard.guard_context import GuardJournal
 from agent.journal.commands import CommandVerb, OperatorCommand, answer_to, command_to_json
 from agent.journal.entries import JournalPort, JournalWrite
-from agent.journal.leader import LeaderEntry, corrections, in_past
+from agent.journal.record_trust import LeaderEntry, corrections, in_past
 from agent.process import StopSignal
 from agent.values.clock import Clock, ClockReading, system_clock
 from agent.values.limits import AgentMode, ExecuteLimits, Limits

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from agent.execute.commands.apply import CommandEffects
-from agent.execute.commands.identity import CommandOrigin
+from agent.execute.commands.command_context import CommandOrigin
 from agent.journal import plan_entries
 from agent.journal.approvals import plan_hash
 from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, answer_to, command_to_json

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from agent.execute.commands.identity import (
+from agent.execute.commands.command_context import (
     LATER_MS,
     SIGNED_FOR_MS,
     CommandOrigin,

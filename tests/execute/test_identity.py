@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent.execute.commands.apply import CommandEffects, apply_commands
-from agent.execute.commands.identity import (
+from agent.execute.commands.command_context import (
     LATER_MS,
     SIGNED_FOR_MS,
     CommandOrigin,
@@ -34,7 +34,7 @@ from agent.journal.commands import (
     paused,
 )
 from agent.journal.entries import JournalKey, JournalState
-from agent.journal.leader import LeaderEntry, leader_write
+from agent.journal.record_trust import LeaderEntry, leader_write
 from agent.values.limits import Limits
 from tests.execute.commands import MOVE, STANDING, TWO, InboxEntry, ask, done, plan
 from tests.journals import journal

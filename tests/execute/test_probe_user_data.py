@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.decode.consumer_protocol import decode_subscription
+from agent.decode.members import decode_subscription
 from agent.decode.values import StickyUserData, Subscription
 from agent.execute.rebalance.probe_bytes import encode_sticky, encode_subscription, probe_bytes
 from agent.values.observation import RawClassicGroup, RawMember

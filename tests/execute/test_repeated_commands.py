@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.execute.commands.apply import CommandEffects, apply_commands, replay_undelivered, stops_something
-from agent.execute.commands.identity import SIGNED_FOR_MS, CommandSigner, signed
+from agent.execute.commands.command_context import SIGNED_FOR_MS, CommandSigner, signed
 from agent.execute.reassign.machine import transition
 from agent.execute.reassign.messages import CommandReceived, PlanAccepted
 from agent.guard.judge import guard

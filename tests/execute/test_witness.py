@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agent.execute.commands.apply import apply_commands
-from agent.execute.commands.identity import (
+from agent.execute.commands.command_context import (
     SIGNED_FOR_MS,
     CommandOrigin,
     CommandSender,
@@ -21,7 +21,7 @@ from agent.execute.commands.identity import (
 from agent.journal.approvals import ApprovalState, approval_of
 from agent.journal.commands import MAX_TEXT, CommandVerb, answer_to, pause_in
 from agent.journal.entries import JournalKey, JournalState, JournalTrust
-from agent.journal.leader import LeaderEntry, leader_write
+from agent.journal.record_trust import LeaderEntry, leader_write
 from agent.values.limits import Limits
 from tests.execute.commands import MOVE, STANDING, TWO, InboxEntry, ask, done
 from tests.journals import journal

@@ -13,7 +13,7 @@ from agent.values.finding import FindingReason as Reason
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.plan import ExplainedRule, RuleAnswer
-from agent.values.replicas import original_replicas, target_replicas
+from agent.values.throttles import original_replicas, target_replicas
 from tests.snapshots import Builder, a_cluster, tp
 
 LIMITS = Limits()

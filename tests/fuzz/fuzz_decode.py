@@ -23,10 +23,8 @@ from typing import Any, NamedTuple
 import atheris
 
 with atheris.instrument_imports(include=["agent.decode"]):
-    from agent.decode.assignment_info import decode_assignment_info
-    from agent.decode.consumer_protocol import decode_cooperative_sticky, decode_sticky, decode_subscription
-    from agent.decode.members import decode_members
-    from agent.decode.subscription_info import decode_subscription_info
+    from agent.decode.members import decode_cooperative_sticky, decode_members, decode_sticky, decode_subscription
+    from agent.decode.streams_user_data import decode_assignment_info, decode_subscription_info
     from agent.decode.values import (
         Assignment,
         DecodedMember,

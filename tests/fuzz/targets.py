@@ -20,15 +20,14 @@ from agent.act.journal.file_journal import _transaction
 from agent.decode.members import decode_members
 from agent.decode.values import DecodedMember, Undecodable, UndecodableFieldError, from_modified_utf8
 from agent.execute.commands.apply import apply_commands
-from agent.execute.commands.identity import CommandOrigin
+from agent.execute.commands.command_context import CommandOrigin
 from agent.journal import plan_entries
 from agent.journal.approvals import plan_hash
 from agent.journal.commands import CommandVerb, OperatorCommand, command_to_json
 from agent.journal.entries import Entry, JournalWrite, UnreadableEntryError, entry_of, to_bytes
 from agent.memory.codec import UnreadableMemoryError, memory_from_json, memory_to_json
 from agent.observe.cluster_listing import _Unusable, parse_application_lags
-from agent.observe.locators.question import TableForm
-from agent.observe.locators.table import read_table
+from agent.observe.locators.table import TableForm, read_table
 from agent.propose.codec import BadReassignmentFile, proposal_to_bytes, read_reassignment_json
 from agent.record.proposals import proposals_in, standing_in
 from agent.record.reader import ConsumerRecord, newest_memory

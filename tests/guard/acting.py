@@ -9,12 +9,12 @@ from agent.journal import plan_entries, triggers
 from agent.journal.approvals import ApprovalState, ProposalApproval, plan_hash, written
 from agent.journal.entries import JournalState, JournalWrite
 from agent.journal.triggers import TriggerEffect, TriggerEntry, TriggerExpectation, TriggerJudgement, TriggerVerdict
+from agent.values.clock import TimeWindow
 from agent.values.limits import AgentMode, ApprovalRule, Limits, TriggerLimits, TriState
 from agent.values.memory import Memory
 from agent.values.proposal import Hold, Proposal, Verdict
 from agent.values.reassignment import Batch, BatchState, PlanState, ReassignmentPlan, ReassignmentTarget
 from agent.values.snapshot import Snapshot
-from agent.values.windows import TimeWindow
 from tests.guard.test_judge import proposals_of
 from tests.journals import journal
 from tests.limits import with_limits

@@ -10,9 +10,9 @@ from agent.guard.guard_context import GuardJournal
 from agent.journal import plan_entries
 from agent.journal.commands import ExecutionPause, paused
 from agent.journal.entries import JournalWrite
+from agent.values.clock import TimeWindow, TimeWindowSet
 from agent.values.limits import AgentMode, Limits
 from agent.values.reassignment import Batch, BatchState, PlanState, ReassignmentPlan, ReassignmentTarget
-from agent.values.windows import TimeWindow, TimeWindowSet
 from tests.journals import journal
 from tests.limits import with_limits
 from tests.snapshots import NOW_MS, tp

@@ -11,12 +11,12 @@ from agent.journal import plan_entries
 from agent.journal.approvals import by_rule
 from agent.journal.entries import JournalState
 from agent.journal.triggers import TriggerVerdict
+from agent.values.clock import TimeWindow, TimeWindowSet
 from agent.values.limits import ApprovalRule, Limits
 from agent.values.memory import Memory
 from agent.values.plan import RuleAnswer
 from agent.values.proposal import Allow, Hold, HoldReason, Refuse, RefuseReason
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget
-from agent.values.windows import TimeWindow, TimeWindowSet
 from tests.guard.acting import (
     ELSEWHEN,
     EMPTY_JOURNAL,

@@ -10,14 +10,14 @@ from agent.guard.judge import explained, guard
 from agent.journal.approvals import ApprovalState, by_rule, voided
 from agent.journal.commands import ExecutionPause, paused
 from agent.journal.entries import JournalState, JournalWrite
-from agent.journal.leader import LeaderEntry, leader_write
+from agent.journal.record_trust import LeaderEntry, leader_write
 from agent.journal.triggers import TriggerEffect, TriggerVerdict
+from agent.values.clock import TimeWindow, TimeWindowSet
 from agent.values.limits import AgentMode, TriggerLimits
 from agent.values.memory import Memory
 from agent.values.plan import RuleAnswer
 from agent.values.proposal import Allow, Hold, HoldReason, PlanAttempt
 from agent.values.reassignment import BatchState, PlanState
-from agent.values.windows import TimeWindow, TimeWindowSet
 from tests.guard.acting import (
     ELSEWHEN,
     EMPTY_JOURNAL,

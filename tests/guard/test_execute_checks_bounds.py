@@ -9,7 +9,7 @@ from agent.guard.guard_context import GuardJournal
 from agent.guard.judge import explained
 from agent.journal.commands import ExecutionPause, paused
 from agent.journal.entries import JournalState
-from agent.journal.leader import LeaderEntry, leader_write
+from agent.journal.record_trust import LeaderEntry, leader_write
 from agent.values.limits import AgentMode
 from agent.values.memory import Memory
 from agent.values.proposal import Hold, HoldReason

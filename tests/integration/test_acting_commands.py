@@ -9,9 +9,9 @@ from uuid import uuid4
 import pytest
 
 from agent.act.lead.leadership import JournalLeadership, read_journal
-from agent.act.lead.leadership_plan import LeadershipPlan
+from agent.act.lead.lease import LeadershipPlan
 from agent.execute.commands.apply import apply_commands
-from agent.execute.commands.identity import CommandWitness
+from agent.execute.commands.command_context import CommandWitness
 from agent.journal.commands import CommandVerb, answer_to, pause_in
 from agent.journal.entries import JournalKey
 from agent.observe.context import ObserverClients, ObserverState, ObserveScope
@@ -19,7 +19,7 @@ from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock
 from agent.values.limits import Limits
 from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, up_to
-from agent.web.access.refusals import AccessRefused
+from agent.web.access.request_checks import AccessRefused
 from agent.web.commands import CommandDesk, WantedCommand
 from config.kafka_client import KafkaClientConfig
 from testbed.cluster import EmbeddedCluster

@@ -15,7 +15,7 @@ import pytest
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor as AiokafkaRange
 from kafka.coordinator.assignors.range import RangePartitionAssignor as KafkaPythonRange
 
-from agent.predict.assignor_input import SHARED_BUCKET
+from agent.predict.applications import SHARED_BUCKET
 from agent.predict.predict import predict
 from agent.values.limits import GroupLimits, Limits
 from agent.values.plan import PredictedAssignment, Prediction, PredictionBasis, PredictionCertainty

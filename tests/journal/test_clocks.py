@@ -12,7 +12,7 @@ from agent.journal import plan_entries
 from agent.journal.approvals import approval_of
 from agent.journal.commands import ExecutionPause, pause_in, paused
 from agent.journal.entries import Entry, JournalState, JournalWrite
-from agent.journal.leader import LATER_MS, LeaderEntry, corrections, in_past, leader_write
+from agent.journal.record_trust import LATER_MS, LeaderEntry, corrections, in_past, leader_write
 from agent.journal.triggers import LearnedGroup, TriggerVerdict, acted_at, learned, learned_of, triggers
 from agent.values.proposal import Allow, HoldReason
 from agent.values.reassignment import BatchState, PlanState, ReassignmentPlan, ReassignmentTarget

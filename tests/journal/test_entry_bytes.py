@@ -26,7 +26,7 @@ from agent.journal.entries import (
     rewritten,
     to_bytes,
 )
-from agent.journal.leader import LeaderEntry, check_cluster, leader_in, leader_write, newest_epoch
+from agent.journal.record_trust import LeaderEntry, check_cluster, leader_in, leader_write, newest_epoch
 from agent.values.typed_json import LATEST_MS, LEAST_INT, MOST_INT
 
 ENTRY = Entry("plan/p-1", "plan", {"state": "open", "moves": [1, 2]}, 1_000, 3, 7)

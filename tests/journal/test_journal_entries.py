@@ -25,8 +25,7 @@ from agent.journal.commands import (
     signed_until,
 )
 from agent.journal.entries import Entry, JournalKey, JournalState, JournalTrust, key_bytes, key_of, rewritten
-from agent.journal.leader import LATER_MS, in_past
-from agent.journal.record_trust import codes_by_key
+from agent.journal.record_trust import LATER_MS, codes_by_key, in_past
 from agent.journal.targets import columns, targets_of
 from agent.journal.triggers import TriggerEffect, TriggerEntry, TriggerExpectation, outcome
 from agent.values.kafka import LEADER_RATE, LEADER_REPLICAS

@@ -7,7 +7,7 @@ import pytest
 
 from agent.observe.context import ObserverState
 from agent.observe.locators.ask import ask_locator
-from agent.observe.locators.question import CommandQuestion, EntryPointQuestion, FileQuestion
+from agent.observe.locators.table import CommandQuestion, EntryPointQuestion, FileQuestion
 from agent.values.observation import RawRackRow
 from agent.wire.failure import CallFailed
 

@@ -16,7 +16,7 @@ import pytest
 
 from agent.observe.context import ObserverState
 from agent.observe.locators.ask import ask_locator
-from agent.observe.locators.question import CommandQuestion, FileQuestion, TableForm
+from agent.observe.locators.table import CommandQuestion, FileQuestion, TableForm
 from agent.values.observation import GapCause, RawRackRow
 from agent.wire.failure import CallFailed
 from tests.observe.rack_locators import ROWS, SECRET, alive_children, failure

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from agent.observe.locators.ask import read_answer
-from agent.observe.locators.question import TableForm
-from agent.observe.locators.table import read_table
+from agent.observe.locators.table import TableForm, read_table
 from agent.values.observation import RawRackRow
 from agent.wire.failure import CallFailed
 

@@ -20,8 +20,8 @@ from agent.values.memo import Memo
 from agent.values.memory import Memory
 from agent.values.plan import Plan, Unplanned
 from agent.values.proposal import Proposal, ProposalKind
-from agent.values.replicas import crowding, rack_room
 from agent.values.snapshot import RackState, Snapshot
+from agent.values.throttles import crowding, rack_room
 from tests.plan.random_clusters import a_quiet_cluster, mixed_findings, random_clusters, shuffled
 
 LIMITS = Limits(scope=ScopeLimits(exclude_topics=("private*",)))

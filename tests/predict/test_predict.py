@@ -8,7 +8,7 @@ import pytest
 
 from agent.detect.find import detect
 from agent.plan.gain_thresholds import group_comparison
-from agent.predict.assignor_input import SHARED_BUCKET
+from agent.predict.applications import SHARED_BUCKET
 from agent.predict.predict import predict, predict_groups
 from agent.values.limits import GroupLimits, Limits, PlanLimits
 from agent.values.memo import Memo

@@ -13,11 +13,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from agent.values.clock import TimeWindow
 from agent.values.limits import Limits, RackLocator
 from agent.values.memory import Memory
 from agent.values.observation import Observation
 from agent.values.typed_json import LATEST_MS, MOST_INT
-from agent.values.windows import TimeWindow
 from tests.limits import with_limits
 
 TIMES = st.integers(0, LATEST_MS)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from agent.telemetry.events import MAX_RECORD_CHARS, EventKind, TelemetryEvent, from_lines, to_lines
 from agent.telemetry.looks import IncompleteLookError, checked, limits_digest, observation_from_events
+from agent.values.clock import TimeWindow, TimeWindowSet
 from agent.values.limits import (
     AgentMode,
     GroupLimits,
@@ -27,7 +28,6 @@ from agent.values.limits import (
 from agent.values.memory import Memory
 from agent.values.observation import Observation, RawBroker, RawClassicGroup, RawMember, RawPartition, RawTopic
 from agent.values.typed_json import UnreadableError
-from agent.values.windows import TimeWindow, TimeWindowSet
 from assignors.problem import TopicPartition
 from tests.record.observations import ANY_LIMITS, LIMITS, MEMORIES, OBSERVATIONS
 from tests.recorded_looks import observation_to_events

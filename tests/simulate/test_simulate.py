@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from agent.detect.find import detect
-from agent.documents.simulation import simulation_to_json
+from agent.documents.comparison import simulation_to_json
 from agent.errors import BadInput
 from agent.plan.make import make_plan
 from agent.simulate.simulate import SimulationResult, simulate

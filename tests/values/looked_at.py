@@ -15,7 +15,7 @@ from agent.values.last_known import LastKnown
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart, RawPartition
-from agent.web.loop_state import LoopMonitor, LoopState
+from agent.web.agent_view import LoopMonitor, LoopState
 from agent.web.metrics import RackwiseCollector, SeriesCaps
 from tests.synthetic_cluster import next_look, synthetic_cluster
 

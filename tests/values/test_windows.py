@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 
-from agent.values.windows import (
+from agent.values.clock import (
     DAY_MINUTES,
     ClosedWindow,
     TimeWindow,

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.execute.commands.identity import CommandWitness
+from agent.act.lead.lease import LeadershipPlan
+from agent.execute.commands.command_context import CommandWitness
 from agent.journal.entries import JournalKey, JournalState
 from agent.web.commands import CommandDesk
 from tests.cli.execute.file_agent import MOVE

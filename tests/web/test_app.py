@@ -19,8 +19,8 @@ from agent.values.cycle import Cycle
 from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.progress import ExecuteFault, ExecuteState
 from agent.web import metrics, money_metrics
+from agent.web.agent_view import CycleFailure, LoopState
 from agent.web.app import WebServer, make_app
-from agent.web.loop_state import CycleFailure, LoopState
 from agent.web.metrics import SeriesCaps
 from agent.web.money_metrics import Sample
 from tests.web.test_metrics import CYCLE, looked, state

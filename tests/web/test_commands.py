@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from agent.act.lead.leadership_plan import LeadershipPlan
+from agent.act.lead.lease import LeadershipPlan
 from agent.errors import GaveUp, JournalUnavailable, NotAllowed
-from agent.execute.commands.identity import CommandWitness
+from agent.execute.commands.command_context import CommandWitness
 from agent.journal.approvals import ApprovalState, approval_of, plan_hash
 from agent.journal.commands import CommandVerb, answer_to, history, pause_in
 from agent.journal.entries import JournalKey, JournalState
-from agent.journal.leader import LeaderEntry, leader_write
+from agent.journal.record_trust import LeaderEntry, leader_write
 from agent.values.limits import ApproveLimits, Limits
 from agent.values.proposal import Proposal
 from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, up_to
-from agent.web.access.refusals import AccessRefused
+from agent.web.access.request_checks import AccessRefused
 from agent.web.commands import CommandDesk, WantedCommand, wanted_from
 from agent.web.cycle_history import EndedProposal
 from tests.cli.execute.file_agent import MOVE, FileAgent

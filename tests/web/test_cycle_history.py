@@ -11,6 +11,7 @@ from agent.values.cycle import Cycle, FindingChanges
 from agent.values.last_known import last_known
 from agent.values.observation import GapCause, ObservationPart
 from agent.values.proposal import Outcome, PlacementChange, ProposalKind
+from agent.web.agent_view import CycleFailure, LoopMonitor
 from agent.web.cycle_history import (
     MOST_ENDED,
     MOST_EVENTS,
@@ -24,7 +25,6 @@ from agent.web.cycle_history import (
     with_ended,
     with_summary,
 )
-from agent.web.loop_state import CycleFailure, LoopMonitor
 from assignors.problem import TopicPartition
 from tests.builders import Answers, an_observation, reader
 from tests.web.api.agents import cycle_of

@@ -9,9 +9,8 @@ import pytest
 
 from agent.values.observation import Gap, GapCause, ObservationPart
 from agent.values.snapshot import Snapshot
-from agent.web.lag_metrics import LAG_METRICS, ConsumerLags, LagDetail
 from agent.web.metrics import SeriesCaps
-from agent.web.money_metrics import Sample
+from agent.web.money_metrics import LAG_METRICS, ConsumerLags, LagDetail, Sample
 from tests.snapshots import a_cluster, member, tp
 from tests.web.test_metrics import series, state
 from tests.web.test_money_metrics import EMPTY

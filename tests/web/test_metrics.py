@@ -30,8 +30,7 @@ from agent.values.proposal import Outcome
 from agent.values.rates import UNKNOWN_RATES
 from agent.values.snapshot import LagSource, Range, TaskCopy, TaskRole
 from agent.web import money_metrics
-from agent.web.agent_view import FinishedLook
-from agent.web.loop_state import LoopMonitor, LoopState
+from agent.web.agent_view import FinishedLook, LoopMonitor, LoopState
 from agent.web.metrics import METRICS, RackwiseCollector, SeriesCaps
 from agent.web.page.look_documents import LookDocuments
 from agent.web.page.page_documents import shared_costs

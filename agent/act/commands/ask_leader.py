@@ -13,12 +13,12 @@ from typing import Any
 
 from agent.act.commands.commands_topic import send_command
 from agent.act.commands.inbox import spool_command
-from agent.act.lead.leadership_plan import LeadershipPlan
+from agent.act.lead.lease import LeadershipPlan
 from agent.errors import GaveUp, JournalUnavailable
-from agent.execute.commands.identity import signed, witnessed
+from agent.execute.commands.command_context import signed, witnessed
 from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, answer_to, command_to_json
 from agent.journal.entries import JournalState
-from agent.journal.leader import LEADER, LeaderEntry, leader_in
+from agent.journal.record_trust import LEADER, LeaderEntry, leader_in
 from agent.values.number_format import lasted
 
 SEND_MS = 10_000

@@ -27,7 +27,7 @@ from agent.act.commands.inbox import MOST_AT_ONCE, POSITION, InboxCommand, comma
 from agent.act.journal.journal_topic import NO_EXECUTOR, start_executor
 from agent.act.journal.topic_checks import UNKNOWN, id_of, is_other
 from agent.errors import ClusterUnreachable, ConfigError
-from agent.execute.commands.identity import CommandOrigin
+from agent.execute.commands.command_context import CommandOrigin
 from agent.journal.entries import Entry, JournalState, JournalWrite
 from agent.record.librdkafka import client_settings, error_text, reader_config
 from agent.telemetry.proposal_records import headers, source

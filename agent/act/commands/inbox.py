@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 from agent.act.own_files import open_regular, own_directory, reason_of, user_at_host
 from agent.errors import BadInput, ConfigError, reason
-from agent.execute.commands.identity import CommandOrigin
+from agent.execute.commands.command_context import CommandOrigin
 from agent.journal.entries import JournalState, JournalWrite, json_bytes
 from agent.values.typed_json import ForeignJsonError, read_json
 

@@ -35,7 +35,7 @@ from agent.journal.entries import (
     numbered,
     record_of,
 )
-from agent.journal.leader import LeaderEntry, check_cluster, leader_write, newest_epoch
+from agent.journal.record_trust import LeaderEntry, check_cluster, leader_write, newest_epoch
 from agent.values.clock import Clock, system_clock
 from agent.values.typed_json import ForeignJsonError, read_json
 

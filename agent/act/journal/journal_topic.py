@@ -20,8 +20,7 @@ from agent.act.journal.journal import JournalCompactor, TopicRead, journal_lost_
 from agent.act.journal.topic_checks import id_of
 from agent.errors import BadInput, ConfigError, FencedOut, JournalUnavailable
 from agent.journal.entries import JournalKey, JournalState, JournalTrust
-from agent.journal.leader import LeaderEntry, check_cluster
-from agent.journal.record_trust import RejectionReason, distinct_ids
+from agent.journal.record_trust import LeaderEntry, RejectionReason, check_cluster, distinct_ids
 from agent.record.librdkafka import NOT_ALLOWED, client_settings, error_text, reader_config, refusal
 from agent.values.kafka import (
     CLEANUP_POLICY,

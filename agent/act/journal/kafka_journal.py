@@ -32,7 +32,7 @@ from agent.act.journal.topic_checks import is_other
 from agent.errors import BadInput, ConfigError, JournalUnavailable, RackwiseError
 from agent.journal import entries, record_trust
 from agent.journal.entries import EncodedWrite, JournalState, JournalWrite, applied, numbered, rewritten
-from agent.journal.leader import LEADER, leader_in, leader_write
+from agent.journal.record_trust import LEADER, leader_in, leader_write
 from agent.record.librdkafka import client_settings, error_text
 from agent.telemetry.proposal_records import headers, source
 from agent.values.clock import Clock, system_clock

@@ -31,11 +31,10 @@ from agent.act.journal.journal_topic import (
 )
 from agent.act.journal.kafka_journal import KafkaJournal, check_watermark
 from agent.act.journal.topic_checks import SharedTopics, topic_problems, writable
-from agent.act.lead.leadership_plan import LeadershipPlan
-from agent.act.lead.lease import KafkaLease, LeasePlan, committed_watermark
+from agent.act.lead.lease import KafkaLease, LeadershipPlan, LeasePlan, committed_watermark
 from agent.errors import LEADERSHIP, FatalFailure, FencedOut, JournalUnavailable, RackwiseError, thread
 from agent.journal.entries import JournalPort, JournalState, JournalTrust
-from agent.journal.leader import LeaderEntry, leader_in, leader_write
+from agent.journal.record_trust import LeaderEntry, leader_in, leader_write
 from agent.record.librdkafka import error_text
 from agent.record.own_topics import OwnTopics
 from agent.values.observation import Observation

@@ -10,7 +10,7 @@ from typing import Protocol
 import structlog
 
 from agent.act.commands.inbox import CommandInbox
-from agent.act.reassign.progress import acting_now
+from agent.act.reassign.cluster_view import acting_now
 from agent.act.reassign.reassignment_executor import ReassignmentExecutor
 from agent.act.rebalance.trigger import RebalanceTrigger
 from agent.errors import FatalFailure, RackwiseError, unexpected

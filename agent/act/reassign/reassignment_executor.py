@@ -16,9 +16,8 @@ from typing import Any
 
 import structlog
 
-from agent.act.reassign.cluster_view import TrafficReader, no_traffic
+from agent.act.reassign.cluster_view import CopyRates, TrafficReader, no_traffic, plan_progress
 from agent.act.reassign.machine_driver import MachineDriver
-from agent.act.reassign.progress import CopyRates, plan_progress
 from agent.errors import EXECUTOR, BadInput, JournalUnavailable, RackwiseError, thread
 from agent.execute.reassign.messages import (
     AlterReassignments,

@@ -14,25 +14,23 @@ from typing import Any, NamedTuple, Protocol
 from agent.errors import BadInput, unexpected
 from agent.execute.commands import approve, plan_commands
 from agent.execute.commands.command_context import (
+    ANSWERED_FOR_MS,
+    STOPPING,
     BatchPermissionCheck,
     CommandContext,
     CommandDecision,
+    CommandOrigin,
     ExecutorInput,
+    OperatorKeys,
     VerdictForecast,
     refused,
-    unplanned,
-    with_writes,
-)
-from agent.execute.commands.identity import (
-    ANSWERED_FOR_MS,
-    STOPPING,
-    CommandOrigin,
-    OperatorKeys,
     sender_of,
     sender_refusal,
     too_early,
     too_late,
+    unplanned,
     with_sender,
+    with_writes,
 )
 from agent.execute.reassign.machine import transition
 from agent.execute.reassign.messages import BatchPermission, CommandReceived, PlanAccepted, PlanCommand
@@ -50,7 +48,7 @@ from agent.journal.commands import (
     signed_until,
 )
 from agent.journal.entries import JournalKey, JournalState, JournalWrite, numbered
-from agent.journal.leader import leader_in
+from agent.journal.record_trust import leader_in
 from agent.values.limits import Limits
 from agent.values.proposal import PlanAttempt, Proposal
 from agent.values.reassignment import ReassignmentPlan, attempt, rollback_name, rolled_back_plan

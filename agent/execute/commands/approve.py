@@ -9,8 +9,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from agent.execute.commands.command_context import CommandContext, CommandDecision, limits_refusal, refused, with_writes
-from agent.execute.commands.identity import same_person
+from agent.execute.commands.command_context import (
+    CommandContext,
+    CommandDecision,
+    limits_refusal,
+    refused,
+    same_person,
+    with_writes,
+)
 from agent.journal.approvals import (
     ApprovalState,
     ProposalApproval,

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import NamedTuple
 from zlib import crc32
 
-from agent.decode.consumer_protocol import decode_cooperative_sticky, decode_sticky, decode_subscription
-from agent.decode.subscription_info import decode_subscription_info
+from agent.decode.members import decode_cooperative_sticky, decode_sticky, decode_subscription
+from agent.decode.streams_user_data import decode_subscription_info
 from agent.decode.values import StreamsSubscription, StreamsSubscriptionHeader, Undecodable
 from agent.journal.entries import JournalState, JournalWrite
 from agent.journal.triggers import (

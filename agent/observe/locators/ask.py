@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any
 
 from agent.observe.context import ObserveContext, ObserveQuery, ObserverState
-from agent.observe.locators.question import CommandQuestion, EntryPointQuestion, FileQuestion, LocatorQuestion
+from agent.observe.locators.table import CommandQuestion, EntryPointQuestion, FileQuestion, LocatorQuestion
 from agent.values.number_format import lasted
 from agent.values.observation import Gap, GapCause, ObservationPart, RawRackRow, RawRackTable
 from agent.values.typed_json import ForeignJsonError, read_json

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.types import Scope
 
 from agent.web.access.person import SignedInPerson, SignInWay, person_name, roles_of
-from agent.web.access.refusals import AccessRefused
+from agent.web.access.request_checks import AccessRefused
 from config.http_settings import ProxySettings, RoleSettings
 
 CERTIFICATE = "rackwise.certificate"

@@ -20,14 +20,13 @@ from agent.errors import ConfigError
 from agent.values.clock import Clock, system_clock
 from agent.web.access.ambient import TrustedNetworks, certified, client_address, is_from, proxied, trusted_networks
 from agent.web.access.person import NO_ONE, VIEWER, AccessRole, SignedInPerson
-from agent.web.access.refusals import AccessRefused
-from agent.web.access.request_checks import cookie_of, own_origins
+from agent.web.access.request_checks import AccessRefused, cookie_of, own_origins
 from agent.web.access.sessions import FormTokens, SessionStore
 from agent.web.access.token_file import TokenDirectory
 from config.http_settings import HttpSettings
 
 if TYPE_CHECKING:
-    from agent.web.access.oidc import OidcProvider
+    from agent.web.access.sessions import OidcProvider
 
 
 BURST = 5
@@ -223,7 +222,7 @@ def make_gate(settings: HttpSettings, clock: Clock = system_clock) -> AccessGate
     auth = settings.auth
     oidc = None
     if auth.oidc.issuer is not None:
-        from agent.web.access.oidc import OidcProvider as Provider  # noqa: PLC0415 slow to import, and seldom set
+        from agent.web.access.sessions import OidcProvider as Provider  # noqa: PLC0415 slow to import, and seldom set
 
         oidc = Provider(auth.oidc, client_secret(settings), settings.url or "")
     return AccessGate(

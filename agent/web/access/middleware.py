@@ -20,17 +20,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from agent.web.access.gate import AccessGate
 from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, not_allowed, person_of
-from agent.web.access.refusals import AccessRefused, is_for_browser, refusal_answer
 from agent.web.access.request_checks import (
     JSON,
     METHODS,
     SAFE,
+    AccessRefused,
     check_headers,
     check_origin,
     form_fields,
     is_browser,
+    is_for_browser,
     media_type,
     read_body,
+    refusal_answer,
     replayed,
 )
 

@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 
 from starlette.requests import Request
 
-from agent.web.access.refusals import AccessRefused
+from agent.web.access.request_checks import AccessRefused
 from config.foreign_text import is_mark, is_unsafe
 from config.http_settings import RoleSettings
 

@@ -14,8 +14,7 @@ from starlette.routing import BaseRoute, Route
 from agent.web.access.gate import AccessGate
 from agent.web.access.middleware import SIGN_IN, SIGN_OUT, cookie_text, csrf_token
 from agent.web.access.person import SignedInPerson, person_name, person_of
-from agent.web.access.refusals import AccessRefused, is_for_browser, pages, refusal_answer
-from agent.web.access.request_checks import cookie_of, local_path
+from agent.web.access.request_checks import AccessRefused, cookie_of, is_for_browser, local_path, pages, refusal_answer
 from agent.web.access.sessions import CALLBACK, OIDC, STATE_S, PendingSignIn, PendingSignIns
 
 _NOT_SET = "No sign-in with a token is set up here: set http.auth.tokens_file (rackwise token new)."

@@ -41,9 +41,23 @@ from agent.plan.new_partitions import (
     unknown_topic,
 )
 from agent.simulate.change_texts import QUESTIONS, changes_of
-from agent.web.api import paging
-from agent.web.api.answers import ApiAnswers, encoded
-from agent.web.api.paging import ListQuery, list_query
+from agent.web.api.answers import (
+    BROKERS,
+    CHECKS,
+    COMPARISONS,
+    FINDINGS,
+    GROUPS,
+    PARTITIONS,
+    PLACEMENTS,
+    RACKS,
+    TASKS,
+    TOPICS,
+    ApiAnswers,
+    ListQuery,
+    PageDocument,
+    encoded,
+    list_query,
+)
 from agent.web.api.problems import HEADERS, NO_LOOK, NOT_FOUND, ApiProblem, ProblemDocument, name_of, of_error
 from agent.web.page.look_documents import LookDocuments
 from agent.web.page.page_documents import (
@@ -87,25 +101,25 @@ def _add_cluster(router: APIRouter, answers: ApiAnswers) -> None:
         """Traffic across racks and its cost, by group and by topic, as one look of ``rackwise top``."""
         return answers.of_look(request, "money", lambda of: top_document(of.look.evaluation, shared_costs(of)))
 
-    @router.get("/racks", response_model=paging.PageDocument[RackDocument])
+    @router.get("/racks", response_model=PageDocument[RackDocument])
     def racks(request: Request, query: Query) -> Response:
         """Racks: what is in them, what crosses their borders, and what losing each costs."""
-        return answers.page(request, paging.RACKS, query, "racks", shared_racks)
+        return answers.page(request, RACKS, query, "racks", shared_racks)
 
-    @router.get("/brokers", response_model=paging.PageDocument[BrokerDocument])
+    @router.get("/brokers", response_model=PageDocument[BrokerDocument])
     def brokers(request: Request, query: Query) -> Response:
         """Brokers by id, absent ones among them."""
-        return answers.page(request, paging.BROKERS, query, "brokers", lambda of: views.brokers(of.look.evaluation))
+        return answers.page(request, BROKERS, query, "brokers", lambda of: views.brokers(of.look.evaluation))
 
-    @router.get("/findings", response_model=paging.PageDocument[FindingDocument])
+    @router.get("/findings", response_model=PageDocument[FindingDocument])
     def findings(request: Request, query: Query) -> Response:
         """What is wrong or worth knowing, the gravest first."""
-        return answers.page(request, paging.FINDINGS, query, "findings", shared_findings)
+        return answers.page(request, FINDINGS, query, "findings", shared_findings)
 
-    @router.get("/doctor", response_model=paging.PageDocument[CheckDocument])
+    @router.get("/doctor", response_model=PageDocument[CheckDocument])
     def doctor(request: Request, query: Query) -> Response:
         """Faults that cause traffic across racks, each with its cost and the line to change; and risks."""
-        return answers.page(request, paging.CHECKS, query, "doctor", shared_checks)
+        return answers.page(request, CHECKS, query, "doctor", shared_checks)
 
 
 def _topics(of: LookDocuments) -> list[TopicDocument]:
@@ -125,17 +139,15 @@ def _agent_look(answers: ApiAnswers, of: LookDocuments) -> AgentLookDocument:
 
 
 def _add_topics(router: APIRouter, answers: ApiAnswers) -> None:
-    @router.get("/topics", response_model=paging.PageDocument[TopicDocument])
+    @router.get("/topics", response_model=PageDocument[TopicDocument])
     def topics(request: Request, query: Query) -> Response:
         """Topics, costliest first."""
-        return answers.page(request, paging.TOPICS, query, "topics", _topics)
+        return answers.page(request, TOPICS, query, "topics", _topics)
 
-    @router.get("/partitions", response_model=paging.PageDocument[ListedPartition])
+    @router.get("/partitions", response_model=PageDocument[ListedPartition])
     def partitions(request: Request, query: Query) -> Response:
         """Partitions of all topics with their replicas."""
-        return answers.page(
-            request, paging.PARTITIONS, query, "partitions", lambda of: views.partitions(of.look.evaluation)
-        )
+        return answers.page(request, PARTITIONS, query, "partitions", lambda of: views.partitions(of.look.evaluation))
 
     @router.get("/topics/{topic}", response_model=TopicDetailsDocument, responses=NOT_FOUND)
     def topic(request: Request, topic: str) -> Response:
@@ -160,15 +172,15 @@ def _add_groups(router: APIRouter, answers: ApiAnswers) -> None:
             raise of_error(unknown_group(name, evaluation.snapshot))
         return name, of
 
-    @router.get("/groups", response_model=paging.PageDocument[GroupDocument])
+    @router.get("/groups", response_model=PageDocument[GroupDocument])
     def groups(request: Request, query: Query) -> Response:
         """Groups, costliest first; groups without members among them."""
-        return answers.page(request, paging.GROUPS, query, "groups", shared_groups)
+        return answers.page(request, GROUPS, query, "groups", shared_groups)
 
-    @router.get("/comparisons", response_model=paging.PageDocument[PlanGroup])
+    @router.get("/comparisons", response_model=PageDocument[PlanGroup])
     def comparisons(request: Request, query: Query) -> Response:
         """Every group that assigns partitions: now, by its own assignor, with the plug-in, and at the optimum."""
-        return answers.page(request, paging.COMPARISONS, query, "comparisons", _compared)
+        return answers.page(request, COMPARISONS, query, "comparisons", _compared)
 
     @router.get("/groups/{group}", response_model=GroupDetailsDocument, responses=NOT_FOUND)
     def group(request: Request, group: str) -> Response:
@@ -176,11 +188,11 @@ def _add_groups(router: APIRouter, answers: ApiAnswers) -> None:
         name, of = known(request, group)
         return answers.send(request, encoded(views.group(name, shared_costs(of), of.look.evaluation)))
 
-    @router.get("/groups/{group}/tasks", response_model=paging.PageDocument[TaskCopyDocument], responses=NOT_FOUND)
+    @router.get("/groups/{group}/tasks", response_model=PageDocument[TaskCopyDocument], responses=NOT_FOUND)
     def tasks(request: Request, query: Query, group: str) -> Response:
         """The copies of the group's stateful tasks with their lags; none for other groups than Kafka Streams."""
         name, of = known(request, group)
-        return answers.send_page(request, paging.TASKS, query, views.task_rows(name, of.look.evaluation))
+        return answers.send_page(request, TASKS, query, views.task_rows(name, of.look.evaluation))
 
     @router.get("/groups/{group}/comparison", response_model=PlanGroup, responses=NOT_FOUND)
     def comparison(request: Request, group: str) -> Response:
@@ -244,7 +256,7 @@ def _add_simulation(router: APIRouter, answers: ApiAnswers) -> None:
 
 
 def _add_new_partitions(router: APIRouter, answers: ApiAnswers) -> None:
-    @router.get("/new-partitions", response_model=paging.PageDocument[NewPlacementRow], responses=NO_LOOK)
+    @router.get("/new-partitions", response_model=PageDocument[NewPlacementRow], responses=NO_LOOK)
     def new_partitions(  # noqa: PLR0917 (its parameters)
         request: Request,
         rows: Query,
@@ -275,4 +287,4 @@ def _add_new_partitions(router: APIRouter, answers: ApiAnswers) -> None:
             raise ApiProblem(422, f"{error.what}: {error.why}", todo=todo) from None
         servers = bootstrap_of(snapshot)
         command = "kafka-topics.sh" if servers is None else tool("kafka-topics", servers, None)
-        return answers.send_page(request, paging.PLACEMENTS, rows, [placement_to_json(one, command) for one in both])
+        return answers.send_page(request, PLACEMENTS, rows, [placement_to_json(one, command) for one in both])

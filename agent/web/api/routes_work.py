@@ -34,9 +34,19 @@ from agent.values.progress import AgentsDocument
 from agent.values.proposal import Proposal
 from agent.web.access.person import AccessRole, SignedInPerson, require
 from agent.web.agent_view import FinishedLook
-from agent.web.api import paging
-from agent.web.api.answers import ApiAnswers, encoded
-from agent.web.api.paging import ListQuery, list_query
+from agent.web.api.answers import (
+    HISTORY,
+    PROPOSALS,
+    REPORTS,
+    RULES,
+    SETTINGS,
+    VERDICTS,
+    ApiAnswers,
+    ListQuery,
+    PageDocument,
+    encoded,
+    list_query,
+)
 from agent.web.api.problems import (
     HEADERS,
     NO_LOOK,
@@ -152,12 +162,10 @@ def _add_proposals(router: APIRouter, answers: ApiAnswers) -> None:
             todo="List the open proposals: GET /api/v1/proposals",
         )
 
-    @router.get(
-        "/proposals", response_model=paging.PageDocument[ProposalDocument], responses=NO_LOOK, tags=["proposals"]
-    )
+    @router.get("/proposals", response_model=PageDocument[ProposalDocument], responses=NO_LOOK, tags=["proposals"])
     def proposals(request: Request, query: Query) -> Response:
         """What the agent proposes since its last planning."""
-        return answers.page(request, paging.PROPOSALS, query, "proposals", lambda of: proposal_rows(of.look.evaluation))
+        return answers.page(request, PROPOSALS, query, "proposals", lambda of: proposal_rows(of.look.evaluation))
 
     @router.get(
         "/proposals/{proposal}",
@@ -172,23 +180,23 @@ def _add_proposals(router: APIRouter, answers: ApiAnswers) -> None:
         document = proposal_details(found, look.evaluation, verdict, _view(answers), answers.now_ms)
         return answers.send(request, encoded(document))
 
-    @router.get("/proposals/{proposal}/history", response_model=paging.PageDocument[HistoryRow], tags=["proposals"])
+    @router.get("/proposals/{proposal}/history", response_model=PageDocument[HistoryRow], tags=["proposals"])
     def proposal_history(request: Request, query: Query, proposal: str) -> Response:
         """What the journal says of every attempt at a proposal, also of one that is not proposed now."""
         rows = history_of_proposal(_known_journal(answers), name_of(proposal))
-        return answers.send_page(request, paging.HISTORY, query, rows)
+        return answers.send_page(request, HISTORY, query, rows)
 
-    @router.get("/verdicts", response_model=paging.PageDocument[VerdictRow], responses=NO_LOOK, tags=["proposals"])
+    @router.get("/verdicts", response_model=PageDocument[VerdictRow], responses=NO_LOOK, tags=["proposals"])
     def verdicts(request: Request, query: Query) -> Response:
         """What the guard said of each proposal at the last planning."""
         look = answers.documents(request).look
-        return answers.send_page(request, paging.VERDICTS, query, verdict_rows(answers.view.verdicts(look)))
+        return answers.send_page(request, VERDICTS, query, verdict_rows(answers.view.verdicts(look)))
 
 
 def _add_rules(router: APIRouter, answers: ApiAnswers) -> None:
     @router.get(
         "/explain",
-        response_model=paging.PageDocument[ExplainedRow],
+        response_model=PageDocument[ExplainedRow],
         responses={**NO_LOOK, **NOT_FOUND},
         tags=["proposals"],
     )
@@ -201,7 +209,7 @@ def _add_rules(router: APIRouter, answers: ApiAnswers) -> None:
         look = answers.documents(request).look
         _check_subject(subject, look.evaluation)
         view = _view(answers) if needs_journal(subject, look.evaluation) else None
-        return answers.send_page(request, paging.RULES, query, explained_rows(subject, look.evaluation, view, _UNREAD))
+        return answers.send_page(request, RULES, query, explained_rows(subject, look.evaluation, view, _UNREAD))
 
 
 def _check_subject(subject: str, evaluation: StageEvaluation) -> None:
@@ -224,17 +232,17 @@ def _add_journal(router: APIRouter, answers: ApiAnswers) -> None:
         moves = answers.documents(request).look.moves
         return answers.send(request, encoded(reassign_status(answers.view.journal(), moves)))
 
-    @router.get("/journal/history", response_model=paging.PageDocument[HistoryRow], responses=NO_LOOK, tags=["journal"])
+    @router.get("/journal/history", response_model=PageDocument[HistoryRow], responses=NO_LOOK, tags=["journal"])
     def history(request: Request, query: Query) -> Response:
         """Approvals, commands with their answers, plans and triggered rebalances, the latest last."""
-        return answers.send_page(request, paging.HISTORY, query, history_rows(_known_journal(answers)))
+        return answers.send_page(request, HISTORY, query, history_rows(_known_journal(answers)))
 
 
 def _add_agent(router: APIRouter, answers: ApiAnswers) -> None:
-    @router.get("/settings", response_model=paging.PageDocument[SettingRow], tags=["agent"])
+    @router.get("/settings", response_model=PageDocument[SettingRow], tags=["agent"])
     def settings(request: Request, query: Query) -> Response:
         """Every setting in force with its origin; secrets are shown as stars."""
-        return answers.send_page(request, paging.SETTINGS, query, setting_rows(effective(answers.view.settings)))
+        return answers.send_page(request, SETTINGS, query, setting_rows(effective(answers.view.settings)))
 
     @router.get("/agents", response_model=AgentsDocument, responses=NO_LOOK, tags=["agent"])
     def agents(request: Request) -> Response:
@@ -244,10 +252,10 @@ def _add_agent(router: APIRouter, answers: ApiAnswers) -> None:
 
 
 def _add_reports(router: APIRouter, answers: ApiAnswers) -> None:
-    @router.get("/reports", response_model=paging.PageDocument[ReportFile], tags=["reports"])
+    @router.get("/reports", response_model=PageDocument[ReportFile], tags=["reports"])
     def reports(request: Request, query: Query) -> Response:
         """The files of the folder of reports (``http.reports``), by name; none where the setting names no folder."""
-        return answers.send_page(request, paging.REPORTS, query, report_files(answers.view.settings))
+        return answers.send_page(request, REPORTS, query, report_files(answers.view.settings))
 
     @router.get("/reports/{name}", response_class=Response, responses=NOT_FOUND, tags=["reports"])
     def report(name: str) -> Response:

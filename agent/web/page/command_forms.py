@@ -9,8 +9,7 @@ from starlette.responses import RedirectResponse, Response
 from agent.journal.approvals import plan_hash
 from agent.journal.commands import CommandVerb
 from agent.web.access.person import person_of
-from agent.web.access.refusals import AccessRefused
-from agent.web.access.request_checks import local_path
+from agent.web.access.request_checks import AccessRefused, local_path
 from agent.web.commands import ROLES, STALE, WantedCommand, wanted_from
 from agent.web.page.environment import address, proposal_link
 from agent.web.page.page_request import PageRequest, PageView

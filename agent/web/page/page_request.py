@@ -22,10 +22,9 @@ from agent.values.number_format import in_full, lasted
 from agent.web.access.middleware import SIGN_OUT, csrf_token
 from agent.web.access.person import AccessRole
 from agent.web.access.person import person_of as signed_in_person
-from agent.web.access.refusals import AccessRefused
-from agent.web.agent_view import AgentView, FinishedLook
+from agent.web.access.request_checks import AccessRefused
+from agent.web.agent_view import AgentView, FinishedLook, LoopState
 from agent.web.commands import CommandDesk
-from agent.web.loop_state import LoopState
 from agent.web.page.environment import address, rendered
 from agent.web.page.look_documents import LookDocuments
 from agent.web.page.tables import (

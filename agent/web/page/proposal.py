@@ -28,11 +28,13 @@ from agent.web.page.proposal_standing import (
     CARRIED_OUT,
     ProposalStanding,
     attempts_of,
+    change_table,
     copied_commands,
+    move_table,
+    rule_table,
     standing_of,
     written_files,
 )
-from agent.web.page.proposal_tables import change_table, move_table, rule_table
 from agent.web.page.proposals import copied_cell, history_table, saving_cell
 from agent.web.page.tables import TableSource, value_words
 from config.foreign_text import json_text

@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Route
 
 from agent.values.clock import Clock
 from agent.values.number_format import counted
-from agent.web.access.refusals import AccessRefused
+from agent.web.access.request_checks import AccessRefused
 from agent.web.agent_view import AgentView
 from agent.web.commands import CommandDesk
 from agent.web.page import (
@@ -35,7 +35,7 @@ from agent.web.page import (
     warmups,
     whatif,
 )
-from agent.web.page.assets import PREFIX, static_answer
+from agent.web.page.environment import PREFIX, static_answer
 from agent.web.page.look_documents import Preparation, ShownLooks, shown_looks
 from agent.web.page.page_documents import shared_checks, shared_findings, shared_groups, shared_money, shared_racks
 from agent.web.page.page_request import PageRequest, PageView, WrongQuery, stale_after_ms, theme_answer

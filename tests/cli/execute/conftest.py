@@ -9,7 +9,7 @@ from types import MappingProxyType
 import pytest
 
 from agent.cli import ask, follow
-from agent.execute.commands.identity import OperatorKeys
+from agent.execute.commands.command_context import OperatorKeys
 from agent.values.limits import Limits
 from tests.cli.execute.file_agent import MOVE, FileAgent, Start
 

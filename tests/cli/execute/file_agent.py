@@ -13,10 +13,10 @@ from types import MappingProxyType
 from agent.act.commands.inbox import SpoolInbox
 from agent.act.journal.file_journal import FileJournal
 from agent.execute.commands.apply import apply_commands
-from agent.execute.commands.identity import OperatorKeys
+from agent.execute.commands.command_context import OperatorKeys
 from agent.journal import plan_entries
 from agent.journal.entries import JournalKey
-from agent.journal.leader import LeaderEntry
+from agent.journal.record_trust import LeaderEntry
 from agent.values.clock import system_clock
 from agent.values.limits import Limits
 from agent.values.reassignment import (

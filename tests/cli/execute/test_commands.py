@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agent.act.journal.file_journal import read_file
-from agent.act.lead.leadership_plan import LeadershipPlan
+from agent.act.lead.lease import LeadershipPlan
 from agent.act.own_files import people
 from agent.cli import ask
 from agent.cli.proposals import what_is_approved

@@ -11,7 +11,7 @@ import pytest
 
 from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, up_to
 from agent.web.access.sessions import SessionStore
-from agent.web.api import events
+from agent.web.api import application
 from tests.cli.documents import a_cluster
 from tests.web.access.site import Site, site
 from tests.web.api.agents import cycle_of, view_of
@@ -23,7 +23,7 @@ GOES_ON_S = 1.0
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
-    monkeypatch.setattr(events, "_HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(application, "_HEARTBEAT_S", 0.1)
     with site(tmp_path, view=view_of(cycle_of(a_cluster().at()))) as running:
         yield running
 

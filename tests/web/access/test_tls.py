@@ -20,7 +20,7 @@ from cryptography.x509.oid import NameOID
 
 from agent.errors import ConfigError
 from agent.web.access.ambient import certified
-from agent.web.access.refusals import AccessRefused
+from agent.web.access.request_checks import AccessRefused
 from agent.web.access.tls import tls_context
 from agent.web.health_probe import is_alive
 from config.http_settings import CertificateSettings, TlsSettings

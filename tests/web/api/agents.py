@@ -15,8 +15,7 @@ from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation
 from agent.values.progress import ExecuteState
-from agent.web.agent_view import AgentView
-from agent.web.loop_state import LoopState
+from agent.web.agent_view import AgentView, LoopState
 from config.load import load_settings
 
 IDENTITY = AgentIdentity("rw-1", "host-1", 4711, 10_000)

@@ -17,7 +17,7 @@ import pytest
 
 from agent.values.cycle import Cycle
 from agent.web.agent_view import AgentView
-from agent.web.api import events
+from agent.web.api import application
 from agent.web.app import ServerBounds, WebServer
 from agent.web.page.look_documents import shown_looks
 from tests.builders import an_observation
@@ -39,8 +39,8 @@ class ShownAgent:
         self.view: AgentView = view_of(None, state=lambda: replace(state_of(self.cycle), stopping=self.stopping))
 
 
-def stream_of(agent: ShownAgent) -> events.EventStream:
-    return events.EventStream(agent.view, shown_looks(agent.view, (), 30_000))
+def stream_of(agent: ShownAgent) -> application.EventStream:
+    return application.EventStream(agent.view, shown_looks(agent.view, (), 30_000))
 
 
 Event = tuple[str, str, Any]
@@ -122,7 +122,7 @@ def test_before_the_first_look_a_listener_waits_for_it() -> None:
 
 
 def test_streams_take_no_page_and_outlive_the_time_of_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "_HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(application, "_HEARTBEAT_S", 0.1)
     bounds = GENEROUS._replace(pages=1, answer_s=0.5, head_s=5.0)
     agent = ShownAgent()
     with server_of(agent.view, bounds=bounds) as server, ExitStack() as open_streams:
@@ -157,7 +157,7 @@ def test_a_listener_that_takes_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatc
         raw.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert raw.recv(12) == b"HTTP/1.1 200"
         big = [("finding", {"id": f"f-{number}", "text": "x" * 2_000}) for number in range(10_000)]
-        monkeypatch.setattr(events, "_changes", lambda _before, _now: big)
+        monkeypatch.setattr(application, "_changes", lambda _before, _now: big)
         agent.cycle = SECOND
         wait_for(lambda: server.connections == 0, "it is cut off", 20)
         raw.close()
@@ -204,26 +204,26 @@ def test_the_server_stops_at_once_with_streams_open() -> None:
 
 def test_a_listener_that_is_many_looks_behind_is_let_go() -> None:
     stream = stream_of(ShownAgent())
-    queue: Any = asyncio.Queue(events._WAITING + 1)
+    queue: Any = asyncio.Queue(application._WAITING + 1)
     stream._listeners.add(queue)
-    for number in range(events._WAITING + 5):
+    for number in range(application._WAITING + 5):
         stream._send(("look", {"cycle": number}))
     assert not stream._listeners
     chunks = [queue.get_nowait() for _ in range(queue.qsize())]
-    assert (len(chunks), chunks[-1]) == (events._WAITING + 1, None)
+    assert (len(chunks), chunks[-1]) == (application._WAITING + 1, None)
 
 
 def test_a_look_with_very_many_changes_counts_what_it_does_not_name() -> None:
-    before = events._SeenState(1, {}, {}, {})
-    now = events._SeenState(2, {f"f-{number}": {"id": f"f-{number}"} for number in range(250)}, {}, {})
-    told = list(events._changes(before, now))
+    before = application._SeenState(1, {}, {}, {})
+    now = application._SeenState(2, {f"f-{number}": {"id": f"f-{number}"} for number in range(250)}, {}, {})
+    told = list(application._changes(before, now))
     assert len(told) == 101
     assert told[-1] == ("finding", {"change": "begun", "more": 150})
 
 
 def test_a_stream_ends_by_itself_so_that_access_is_checked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "_LIFETIME_S", 0.3)
-    monkeypatch.setattr(events, "_HEARTBEAT_S", 0.1)
+    monkeypatch.setattr(application, "_LIFETIME_S", 0.3)
+    monkeypatch.setattr(application, "_HEARTBEAT_S", 0.1)
     with server_of(ShownAgent().view) as server, listening(server) as stream:
         assert [name for name, _, _ in stream] == ["look"]
 
@@ -231,13 +231,13 @@ def test_a_stream_ends_by_itself_so_that_access_is_checked_again(monkeypatch: py
 def test_fifty_tabs_get_each_look_which_is_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What they cost of a core is measured by tests/bench/bench_page_load.py."""
     compared: list[int] = []
-    changes = events._changes
+    changes = application._changes
 
-    def counted(before: events._SeenState, now: events._SeenState) -> Iterator[tuple[str, dict[str, Any]]]:
+    def counted(before: application._SeenState, now: application._SeenState) -> Iterator[tuple[str, dict[str, Any]]]:
         compared.append(now.cycle)
         return changes(before, now)
 
-    monkeypatch.setattr(events, "_changes", counted)
+    monkeypatch.setattr(application, "_changes", counted)
     agent = ShownAgent()
     with server_of(agent.view) as server, ExitStack() as held:
         streams = [held.enter_context(listening(server)) for _ in range(50)]

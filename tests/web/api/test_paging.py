@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent.web.api.paging import ListKind, ListQuery, page_of
+from agent.web.api.answers import ListKind, ListQuery, page_of
 from agent.web.api.problems import ApiProblem
 
 KIND = ListKind(("name",), ("name", "tags"), ("name", "size"))

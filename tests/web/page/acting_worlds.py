@@ -14,7 +14,7 @@ from agent.journal import plan_entries
 from agent.journal.approvals import ApprovalState, ProposalApproval, plan_hash, written
 from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, answered
 from agent.journal.entries import JournalState
-from agent.journal.leader import LeaderEntry, leader_write
+from agent.journal.record_trust import LeaderEntry, leader_write
 from agent.simulate.evaluation import StageEvaluation
 from agent.values.clock import ClockReading
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE
@@ -32,10 +32,9 @@ from agent.values.reassignment import (
 )
 from agent.values.throttles import ThrottleResource
 from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, up_to
-from agent.web.agent_view import AgentView
+from agent.web.agent_view import AgentView, LoopState
 from agent.web.commands import CommandDesk
 from agent.web.cycle_history import CycleSummary, EndedProposal, HistoryEvent, HistoryKind
-from agent.web.loop_state import LoopState
 from agent.web.page.page_request import PageView
 from agent.web.page.routes import VIEWS, page_routes
 from assignors.problem import TopicPartition

@@ -15,8 +15,7 @@ from hatchling.builders.wheel import WheelBuilder
 from jinja2 import ChoiceLoader, DictLoader
 from starlette.responses import Response
 
-from agent.web.page.assets import asset_url, static_assets
-from agent.web.page.environment import environment, percent, rendered
+from agent.web.page.environment import asset_url, environment, percent, rendered, static_assets
 from agent.web.page.page_request import NAVIGATION, PageRequest, PageView
 from agent.web.page.tables import TableCell, TableChoice, TableColumn, TableSource, as_csv, shown
 from tests.web.page.answers import page_client, read, words

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agent.values.clock import ClockReading
-from agent.web.agent_view import AgentView
-from agent.web.loop_state import LoopState
+from agent.web.agent_view import AgentView, LoopState
 from agent.web.page import look_documents
 from agent.web.page.look_documents import LookDocuments, ShownLooks
 from config.load import LoadedSettings

@@ -26,7 +26,7 @@ from agent.values.reassignment import (
     ReassignmentTarget,
 )
 from agent.web.access.person import SignedInPerson
-from agent.web.access.refusals import AccessRefused
+from agent.web.access.request_checks import AccessRefused
 from agent.web.commands import STALE, CommandDesk, WantedCommand
 from agent.web.cycle_history import CycleSummary, HistoryEvent, HistoryKind
 from agent.web.page.timeline import own_hours

@@ -13,8 +13,7 @@ from agent.values.cycle import Cycle
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import GapCause, Observation, ObservationPart
-from agent.web.agent_view import AgentView
-from agent.web.loop_state import LoopState
+from agent.web.agent_view import AgentView, LoopState
 from assignors.problem import TopicPartition
 from config.load import LoadedSettings
 from config.settings import Settings
