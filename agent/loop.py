@@ -19,10 +19,10 @@ from agent.journal.entries import JournalState
 from agent.memory.remember import remember
 from agent.model.build_snapshot import build_snapshot
 from agent.plan.make import make_plan
+from agent.process import CYCLES_BETWEEN_WALKS, collect_all, no_collection
 from agent.propose.make import propose
 from agent.values.assessment import DetectionResult
 from agent.values.cycle import Cycle, FindingChanges
-from agent.values.garbage_collector import CYCLES_BETWEEN_WALKS, collect_all, no_collection
 from agent.values.last_known import LastKnown, last_known
 from agent.values.limits import Limits
 from agent.values.memo import Memo

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
-from agent.values.garbage_collector import collect_seldom
+from agent.process import collect_seldom
 
 Batches = Iterator[pa.RecordBatch]
 

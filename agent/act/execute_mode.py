@@ -17,19 +17,18 @@ from typing import Any
 
 import structlog
 
-from agent.act.commands.inbox import MOST_AT_ONCE, InboxCommand
-from agent.act.lead.leadership_term import CommandBacklog, LeadershipPort, LeadershipTerm, NoticeLog, defect, now_of
+from agent.act.inbox import MOST_AT_ONCE, InboxCommand
+from agent.act.leadership_term import CommandBacklog, LeadershipPort, LeadershipTerm, NoticeLog, defect, now_of
 from agent.act.reassign.reassignment_executor import ReassignmentExecutor
-from agent.act.rebalance.trigger import RebalanceTrigger
+from agent.act.trigger import RebalanceTrigger
 from agent.errors import ACTING, FatalFailure, JournalUnavailable, RackwiseError, thread
 from agent.execute.commands.apply import CommandEffects, apply_commands, replay_undelivered, stops_something
 from agent.execute.commands.command_context import ExpectedVerdict, OperatorKeys
-from agent.execute.probing.check import next_look_ms
-from agent.execute.probing.decide import ProbingContext, decisions
-from agent.execute.probing.values import NO_ANCHORS, past_triggers
+from agent.execute.probing_decision import ProbingContext, decisions
+from agent.execute.probing_values import NO_ANCHORS, past_triggers
 from agent.execute.reassign.messages import BatchPermission
 from agent.execute.rebalance.trigger_judgement import judge, learn
-from agent.guard.execute_checks import may_begin, may_begin_plan
+from agent.guard.execute_checks import may_begin, may_begin_plan, next_look_ms
 from agent.guard.guard_context import GuardJournal
 from agent.guard.judge import foreseen, guard, preconditions_hold, recheck
 from agent.journal import plan_entries
@@ -53,7 +52,7 @@ from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.number_format import counted
 from agent.values.observation import Observation
-from agent.values.progress import ExecuteState
+from agent.values.plan import ExecuteState
 from agent.values.proposal import Allow, Outcome, Proposal, ProposalKind, Refuse
 from agent.values.reassignment import InvalidProposalError, ReassignmentPlan, ReassignmentPolicy, plan_of, traffic_of
 from agent.values.snapshot import Snapshot

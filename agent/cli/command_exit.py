@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from agent.cli.output import forget, let_go, mend, runnable
 from agent.errors import BadInput, GaveUp, RackwiseError, as_rackwise_error, error_lines, reason
-from agent.values.garbage_collector import collect_seldom
+from agent.process import collect_seldom
 from config.foreign_text import shortened
 from config.secrets import hidden, remember
 

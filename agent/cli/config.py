@@ -94,7 +94,7 @@ def _read_files(loaded: LoadedSettings) -> None:
     """Read every file of keys, tokens, certificates or addresses that is set. Raises ConfigError with all mistakes."""
     from agent.act.own_files import journal_keys, people, signer
     from agent.web.access.gate import make_gate
-    from agent.web.access.tls import tls_context
+    from agent.web.access.person import tls_context
 
     settings = loaded.settings
     readers: list[Callable[[], object]] = [
@@ -110,8 +110,8 @@ def _read_files(loaded: LoadedSettings) -> None:
 
 def _read_target(settings: Settings, name: str) -> None:
     from agent.act.own_files import read_key_file
+    from agent.notify.notifier import addresses
     from agent.notify.service import NotifyService
-    from agent.notify.targets import addresses
 
     for target in addresses(settings.notify, read_key_file, [name]):
         NotifyService(target.target.name, target.url)
@@ -140,8 +140,8 @@ def _raise_all(mistakes: Sequence[ConfigError]) -> None:
 def _ask_locators(loaded: LoadedSettings) -> list[LocatorRow]:
     """Ask every file, command and entry point once. Raises ConfigError with all that cannot be used."""
     from agent.daemon.limits_from_settings import to_scope
+    from agent.observe.ask_locators import ask_locator
     from agent.observe.context import ObserverState
-    from agent.observe.locators.ask import ask_locator
     from agent.wire.failure import CallFailed
 
     scope = to_scope(loaded.settings)

@@ -33,9 +33,9 @@ def doctor(source: options.SettingsOptions, given: options.LookOptions) -> None:
 
 
 def _document(look: StageEvaluation) -> object:
-    from agent.documents.doctor import check_rows, doctor_checks
+    from agent.documents.explanation import doctor_checks, doctor_rows
 
-    return check_rows(doctor_checks(look), look)
+    return doctor_rows(doctor_checks(look), look)
 
 
 def _show_checks(rows: list[CheckDocument], *, every: bool) -> None:

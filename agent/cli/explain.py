@@ -299,13 +299,12 @@ def _ended(subject: str, judged: _Judged) -> str | None:
 def _journal(loaded: LoadedSettings | None, *, ended: bool = False) -> JournalState | None:
     """``ended``: only plans of the past are asked for, and where there is no journal there are none."""
     from agent.act.journal.journal_topic import NoJournalError
-    from agent.cli import ask
     from agent.errors import RackwiseError
 
     if loaded is None:
         return None
     try:
-        return ask.journal(ask.plan_of(loaded))
+        return running_agents.journal(running_agents.plan_of(loaded))
     except RackwiseError as error:
         if ended and isinstance(error, NoJournalError):
             return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.cli import ask
+from agent.cli import running_agents
 from agent.cli.output import say
 from agent.errors import JournalUnavailable, RetryableFailure
 from agent.values.number_format import counted
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agent.journal.triggers import TriggerEntry
     from agent.observe.context import ObserverClients, ObserveScope
     from agent.values.observation import Observation, ObservationPart
-    from agent.values.progress import ReplicaProgress
+    from agent.values.plan import ReplicaProgress
     from agent.values.reassignment import ReassignmentPlan
     from config.load import LoadedSettings
 
@@ -143,12 +143,12 @@ def _trigger_state(trigger: TriggerEntry) -> ProposalStatus:
 
 
 def _follow(loaded: LoadedSettings, name: str) -> int:
-    plan = ask.plan_of(loaded)
+    plan = running_agents.plan_of(loaded)
     shown, shown_at = "", 0.0
     with ReassignmentWatcher(loaded).open() as watcher:
         while True:
             try:
-                state = state_of(ask.journal(plan), name)
+                state = state_of(running_agents.journal(plan), name)
                 line = state.sentence + _pace(watcher, state)
             except JournalUnavailable as error:
                 state, line = ProposalStatus(None, ""), f"the journal cannot be read now: {error.why or error.what}"

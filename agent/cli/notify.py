@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from agent.documents.config import TargetRow
     from agent.notify.notification import NotifyMessage
+    from agent.notify.notifier import TargetAddress
     from agent.notify.service import NotifyService
-    from agent.notify.targets import TargetAddress
 
 _COLUMNS = ("target", "service", "accepted", "answer", "took_ms")
 NOT_ACCEPTED = 5
@@ -41,7 +41,7 @@ def send_test(
     """Send one test message to each target; exit code 5 where one does not accept it. No broker is asked."""
     from agent.act.own_files import read_key_file
     from agent.errors import ConfigError
-    from agent.notify.targets import addresses, secrets_of
+    from agent.notify.notifier import addresses, secrets_of
     from config import secrets
 
     loaded = options.settings(source)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from agent.cli import agent_api, ask, options
+from agent.cli import agent_api, options, running_agents
 from agent.cli.output import OutputFormat, chosen, emit, emit_one, say
 from agent.cli.running_agents import as_of
 from agent.errors import BadInput
@@ -57,11 +57,11 @@ OnePlan = Annotated[
 class ApprovalOptions(NamedTuple):
     """Options of approve and apply."""
 
-    reason: ask.Reason = ""
+    reason: running_agents.Reason = ""
     throttle: Throttle = None
     max_moves: MaxMoves = None
-    yes: ask.Yes = False
-    wait: ask.Wait = 30
+    yes: running_agents.Yes = False
+    wait: running_agents.Wait = 30
 
 
 @proposals_app.callback()
@@ -127,12 +127,12 @@ def apply(
 @options.expanded
 def cancel(
     proposal: Id,
-    given: ask.ConfirmedOptions,
+    given: running_agents.ConfirmedOptions,
     source: options.SettingsOptions,
     output: options.Output = None,
 ) -> None:
     """Start no further batch, and revert moving partitions; before it has begun: no rule approves it any more."""
-    ask.confirm(f"Cancel {proposal}?", yes=given.yes)
+    running_agents.confirm(f"Cancel {proposal}?", yes=given.yes)
     tell("cancel", options.settings(source), proposal, given, output)
 
 
@@ -151,7 +151,7 @@ def history(
         agent_api.note_options(*source)
         rows = agent_api.rows("/journal/history")
     else:
-        rows = history_rows(ask.journal(ask.plan_of(options.settings(source))))
+        rows = history_rows(running_agents.journal(running_agents.plan_of(options.settings(source))))
     form = chosen(output)
     columns = HISTORY if form is OutputFormat.TABLE else (*HISTORY, "plan_hash")
     shown = [history_cells(row) for row in rows] if form in {OutputFormat.TABLE, OutputFormat.CSV} else rows
@@ -161,7 +161,7 @@ def history(
 
 
 def pause(
-    given: ask.AskOptions,
+    given: running_agents.AskOptions,
     source: options.SettingsOptions,
     proposal: OnePlan = None,
     output: options.Output = None,
@@ -171,7 +171,7 @@ def pause(
 
 
 def resume(
-    given: ask.AskOptions,
+    given: running_agents.AskOptions,
     source: options.SettingsOptions,
     proposal: OnePlan = None,
     output: options.Output = None,
@@ -184,14 +184,14 @@ def tell(
     verb: str,
     loaded: LoadedSettings,
     proposal: str | None,
-    given: ask.AskOptions | ask.ConfirmedOptions,
+    given: running_agents.AskOptions | running_agents.ConfirmedOptions,
     output: options.Output,
 ) -> None:
     """Send a command about something that needs no plan to be shown, and print the leading agent's answer."""
     from agent.journal.commands import CommandVerb
 
-    command = ask.command(CommandVerb(verb), proposal, reason=given.reason)
-    answer = ask.ask(ask.plan_of(loaded), command, given.wait)
+    command = running_agents.command(CommandVerb(verb), proposal, reason=given.reason)
+    answer = running_agents.ask(running_agents.plan_of(loaded), command, given.wait)
     emit_one({"command": command.id, "done": answer.done, "sentence": answer.sentence}, output)
 
 
@@ -218,15 +218,15 @@ def _agree(
     for line in what_is_approved(proposal):
         say(line)
     say(figures_as_published(proposal, time.time_ns() // 1_000_000))
-    where = ask.plan_of(loaded)
-    view = ask.journal(where)
+    where = running_agents.plan_of(loaded)
+    view = running_agents.journal(where)
     attempt = _attempt(view, proposal_id)
     if (done := _done_already(view, proposal)) is not None:
         say(done)
-    ask.confirm(f"{verb.capitalize()} {proposal_id}?", yes=given.yes)
-    command = ask.command(CommandVerb(verb), proposal_id, plan_hash=plan_hash(proposal), reason=given.reason)
+    running_agents.confirm(f"{verb.capitalize()} {proposal_id}?", yes=given.yes)
+    command = running_agents.command(CommandVerb(verb), proposal_id, plan_hash=plan_hash(proposal), reason=given.reason)
     command = command._replace(throttle_bytes_per_s=throttle, max_moves=given.max_moves, attempt=attempt)
-    answer = ask.ask(where, command, given.wait)
+    answer = running_agents.ask(where, command, given.wait)
     if verb == "apply" and output is None:
         say(answer.sentence)
     else:

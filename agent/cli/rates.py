@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 AGENT_MS = 2_000
 LEAST_FOR_MS = 5_000
-"""Rates over less time say little (`agent.model.rates`)."""
+"""Rates over less time say little (`agent.model.streams`)."""
 MOST_FOR_MS = 3_600_000
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import typer
 
-from agent.cli import agent_api, ask, options, proposals, session
+from agent.cli import agent_api, options, proposals, running_agents, session
 from agent.cli.output import CellMark, OutputFormat, chosen, emit, emit_gap, emit_line, emit_one, say
 
 if TYPE_CHECKING:
@@ -158,12 +158,12 @@ def verify(
 @options.expanded
 def cancel(
     plan: Id,
-    given: ask.ConfirmedOptions,
+    given: running_agents.ConfirmedOptions,
     source: options.SettingsOptions,
     output: options.Output = None,
 ) -> None:
     """Start no further batch of the plan, and revert its moving partitions; partitions that have moved stay."""
-    ask.confirm(f"Cancel {plan}?", yes=given.yes)
+    running_agents.confirm(f"Cancel {plan}?", yes=given.yes)
     proposals.tell("cancel", options.settings(source), plan, given, output)
 
 
@@ -171,14 +171,14 @@ def cancel(
 @options.expanded
 def rollback(
     plan: Id,
-    given: ask.ConfirmedOptions,
+    given: running_agents.ConfirmedOptions,
     source: options.SettingsOptions,
     output: options.Output = None,
 ) -> None:
     """Restore the replicas from before the plan, also of partitions that have moved; copies data again."""
     loaded = options.settings(source)
     _say_way_back(loaded, plan)
-    ask.confirm(f"Restore the replicas from before {plan}?", yes=given.yes)
+    running_agents.confirm(f"Restore the replicas from before {plan}?", yes=given.yes)
     proposals.tell("rollback", loaded, plan, given, output)
 
 
@@ -188,7 +188,7 @@ def _say_way_back(loaded: LoadedSettings, name: str) -> None:
     from agent.values.number_format import counted
     from agent.values.reassignment import latest, limits_words, rollback_words, taken_back_by
 
-    plans = plan_entries.plans(ask.journal(ask.plan_of(loaded)))
+    plans = plan_entries.plans(running_agents.journal(running_agents.plan_of(loaded)))
     plan = next((one for one in plans if one.proposal_id == name), None) or latest(plans, name)
     if plan is not None and (back := taken_back_by(plans, plan.proposal_id)) is not None:
         say(f"{plan.proposal_id}: {counted(plan.partitions, 'partition')}, {plan.state.value}; {rollback_words(back)}")
@@ -199,7 +199,7 @@ def _say_way_back(loaded: LoadedSettings, name: str) -> None:
 
 
 def _journal_records(loaded: LoadedSettings, *, needed: bool, table: bool) -> Records:
-    """The journal, empty where there is none; raises what `ask.journal` raises where a plan of it is needed.
+    """The journal, empty where there is none; raises what `running_agents.journal` raises where a plan of it is needed.
 
     ``table``: the answer itself says why there is none.
     """
@@ -207,9 +207,9 @@ def _journal_records(loaded: LoadedSettings, *, needed: bool, table: bool) -> Re
     from agent.documents.journal import JournalRecords
     from agent.errors import BadInput, RackwiseError
 
-    plan = ask.plan_of(loaded)  # what keeps this user out of the cluster ends the command
+    plan = running_agents.plan_of(loaded)  # what keeps this user out of the cluster ends the command
     try:
-        view = ask.journal(plan)
+        view = running_agents.journal(plan)
     except NoJournalError as error:
         if needed:
             raise
@@ -295,7 +295,7 @@ def _by_brokers(loaded: LoadedSettings, what: str) -> _CheckedReplicas:
     if _is_file(what):
         planned, left = _of_file(what), []
     else:
-        view = ask.journal(ask.plan_of(loaded))
+        view = running_agents.journal(running_agents.plan_of(loaded))
         planned, left = _of_plan(plan_rows(view), what), _throttles(throttle_rows(view))
     with ReassignmentWatcher(loaded).open() as watcher:
         observation = watcher.look(tuple(sorted({one.topic for one in planned.wanted})))

@@ -12,7 +12,7 @@ import typer
 from agent.cli import options
 from agent.cli.output import remember_replay, say
 from agent.cli.running_agents import load_beside
-from agent.values.garbage_collector import stop_collecting
+from agent.process import stop_collecting
 from agent.values.number_format import in_full
 
 if TYPE_CHECKING:

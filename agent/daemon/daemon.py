@@ -32,7 +32,7 @@ from agent.values.finding import FindingSeverity
 from agent.values.memory import Memory
 from agent.values.number_format import counted, few, sized_apart
 from agent.values.observation import Observation
-from agent.values.progress import ExecuteState
+from agent.values.plan import ExecuteState
 from agent.web.agent_view import CycleFailure, HealthStatus, LoopMonitor, live
 
 _PROPOSALS_NAMED = 5

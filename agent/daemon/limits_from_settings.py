@@ -17,9 +17,9 @@ from typing import Any, TypeVar, cast
 
 from pydantic import BaseModel
 
-from agent.act.lead.lease import LeadershipPlan
+from agent.act.lease import LeadershipPlan
 from agent.observe.context import ObserveScope
-from agent.observe.locators.table import (
+from agent.observe.locator_table import (
     CommandQuestion,
     EntryPointQuestion,
     FileQuestion,

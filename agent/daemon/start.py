@@ -18,8 +18,8 @@ from confluent_kafka import KafkaError, KafkaException
 from starlette.routing import BaseRoute
 
 from agent.act.execute_mode import ExecuteMode
-from agent.act.lead.leadership import JournalLeadership, read_journal
-from agent.act.lead.lease import LeadershipPlan
+from agent.act.leadership import JournalLeadership, read_journal
+from agent.act.lease import LeadershipPlan
 from agent.act.own_files import command_witness, journal_keys, people, read_key_file, witness_keys
 from agent.daemon.daemon import AgentDaemon, LoopPace
 from agent.daemon.limits_from_settings import to_leadership_plan, to_limits, to_scope
@@ -27,8 +27,15 @@ from agent.daemon.service_manager import ServiceManager
 from agent.errors import PartialAnswer
 from agent.journal.entries import JournalState
 from agent.loop import CycleStages
-from agent.notify.notifier import AgentNotifier, LoopView, NotifierPace
-from agent.notify.targets import TargetAddress, addresses, outbox_limits, secrets_of
+from agent.notify.notifier import (
+    AgentNotifier,
+    LoopView,
+    NotifierPace,
+    TargetAddress,
+    addresses,
+    outbox_limits,
+    secrets_of,
+)
 from agent.observe.context import ObserverClients, ObserverState
 from agent.observe.observe_cluster import observe, reach_cluster
 from agent.record.librdkafka import refusal
@@ -45,9 +52,8 @@ from agent.values.limits import AgentMode, Limits
 from agent.values.number_format import counted
 from agent.values.proposal import LifecycleStep, Proposal
 from agent.values.snapshot import is_partial
-from agent.web.access.ambient import trusted_networks
 from agent.web.access.gate import hosts_of, make_gate
-from agent.web.access.tls import tls_context
+from agent.web.access.person import tls_context, trusted_networks
 from agent.web.agent_view import AgentView, LoopState
 from agent.web.app import WebServer, make_app
 from agent.web.commands import CommandDesk

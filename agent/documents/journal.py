@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         ThrottleRow,
         VerifyRow,
     )
-    from agent.values.progress import ReplicaProgress
+    from agent.values.plan import ReplicaProgress
 
 
 def plan_rows(view: JournalState) -> list[PlanRow]:

@@ -15,7 +15,7 @@ from agent.money.costs import CrossRackCosts, costs_of
 from agent.values.cycle import hidden_groups, known_part
 from agent.values.memory import absences
 from agent.values.observation import ObservationPart
-from agent.values.progress import AgentDocument
+from agent.values.plan import AgentDocument
 from agent.values.rates import is_priced, price_sentence, sentence
 from agent.values.snapshot import is_partial
 

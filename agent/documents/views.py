@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, cast
 
-from agent.documents.views_money import priced
+from agent.documents.views_money import priced_document
 from agent.money.costs import CrossRackCosts, costs_of, lag_of, worst_task_lag
 from agent.money.traffic import border, worst_first
 from agent.plan.plugin_gain import plugin_question, plugin_sentence
@@ -349,7 +349,7 @@ def group_row(name: str, costs: CrossRackCosts, look: StageEvaluation, gain: str
         "plugin_gain": gain,
         "reads": None if traffic is None else traffic.parts,
         "unknown_reads": None if traffic is None else traffic.unknown,
-        **priced(traffic, look),
+        **priced_document(traffic, look),
         "rates": look.rates.measured.value,
         "lag_records": None if lag is None else lag.known,
         "lag_unknown_partitions": None if lag is None else lag.unknown,
@@ -405,7 +405,7 @@ def _topics(name: str, costs: CrossRackCosts, look: StageEvaluation) -> list[Gro
             "topic": topic,
             "rack": reading.rack,
             "partitions": reading.partitions,
-            **priced(reading.traffic, look),
+            **priced_document(reading.traffic, look),
             "unknown_reads": reading.traffic.unknown,
         }
         for topic, reading in readings

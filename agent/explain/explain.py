@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from agent.detect.detect_context import named
-from agent.execute.probing.decide import ProbingContext, decide
-from agent.execute.probing.values import PastTrigger, ProbingOff, ProbingTrigger
+from agent.execute.probing_decision import ProbingContext, decide
+from agent.execute.probing_values import PastTrigger, ProbingOff, ProbingTrigger
 from agent.explain.group import about_group
 from agent.explain.topic import about_topic
 from agent.plan.plan_context import plan_context

@@ -16,8 +16,7 @@ from agent.model.groups import SnapshotGroups, groups_of
 from agent.model.lags import LagOffsets, ObservationTime, copies_of
 from agent.model.members import brokers_of, selector_is_rack_aware
 from agent.model.rack_locators import located, locator_states
-from agent.model.rates import byte_rates
-from agent.model.streams import NO_OFFSETS
+from agent.model.streams import NO_OFFSETS, byte_rates
 from agent.values.kafka import CLEANUP_POLICY, FOLLOWER_REPLICAS, LEADER_REPLICAS, MIN_INSYNC_REPLICAS
 from agent.values.limits import Limits
 from agent.values.memo import Memo, each

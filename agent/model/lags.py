@@ -14,8 +14,7 @@ from uuid import UUID
 
 from agent.decode.values import RUNNING_ACTIVE
 from agent.memory.streams import NOTHING, appended_per_s, current_join, last_look_of, with_reading
-from agent.model.rates import closing_rate, eta_s, restore_rate, shared_rate, still_missing
-from agent.model.streams import OffsetFacts
+from agent.model.streams import OffsetFacts, closing_rate, eta_s, restore_rate, shared_rate, still_missing
 from agent.values.kafka import NO_STRATEGY, STREAM_THREAD
 from agent.values.limits import GroupLimits
 from agent.values.memory import CopyKey, Join, Memory, StreamsMemory

@@ -18,7 +18,7 @@ from agent.values.last_known import FAILED, is_failed, is_listed
 from agent.values.limits import AgentMode
 from agent.values.number_format import counted, few, lasted
 from agent.values.observation import GapCause, ObservationPart
-from agent.values.progress import ExecuteFault
+from agent.values.plan import ExecuteFault
 from agent.values.proposal import Hold, HoldReason, Proposal
 from agent.values.reassignment import PlanState
 

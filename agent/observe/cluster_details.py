@@ -28,10 +28,9 @@ from agent.values.kafka import (
 )
 from agent.values.number_format import few
 from agent.values.observation import Gap, GapCause, GapScope, ObservationPart, RawGroup, RawListedGroup, RawTopic
-from agent.wire.client import WireClient
+from agent.wire.client import CommittedOffsets, EndOffsets, WireClient
 from agent.wire.failure import CallFailed
 from agent.wire.group_calls import DESCRIBE_CALLS, EPOCH_GROUP_CALLS, DescribedGroups
-from agent.wire.offset_calls import CommittedOffsets, EndOffsets
 from assignors.problem import TopicPartition
 
 # Brokers without rights answer as if there were nothing, and a lagging broker answers with old metadata. So known names

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, quote, urlsplit
 
 from agent.errors import LAG_DEADLINE, thread
+from agent.observe.ask_locators import answered_tables, locator_asks
 from agent.observe.context import (
     NO_CONFIGS,
     NO_LOG_DIRS,
@@ -28,7 +29,6 @@ from agent.observe.context import (
     broker_configs,
     log_dirs,
 )
-from agent.observe.locators.ask import answered_tables, locator_asks
 from agent.values.observation import (
     Gap,
     GapCause,

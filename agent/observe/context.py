@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
-from agent.observe.locators.table import LocatorQuestion
+from agent.observe.locator_table import LocatorQuestion
 from agent.values.clock import ClockReading
 from agent.values.kafka import (
     AUTO_CREATE_TOPICS,

@@ -36,9 +36,9 @@ from agent.values.observation import (
     RawRackTable,
     RawTopic,
 )
+from agent.wire.client import EndOffsets
 from agent.wire.cluster_calls import ClusterAnswer
 from agent.wire.failure import CallFailed, Deadline
-from agent.wire.offset_calls import EndOffsets
 from config.kafka_client import KafkaClientConfig
 
 _NOTHING_JUDGED = VanishedNames(frozenset(), frozenset(), ())

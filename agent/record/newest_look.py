@@ -19,7 +19,7 @@ from agent.telemetry.derived import ReportData
 from agent.telemetry.events import EventKind, TelemetryEvent, from_lines
 from agent.values.clock import system_clock
 from agent.values.limits import AgentMode
-from agent.values.progress import STALE_MS, AgentDocument
+from agent.values.plan import STALE_MS, AgentDocument
 from agent.values.typed_json import UnreadableError, from_json
 
 # Agents by their newest cycle reports: a leader, standbys, a dry run with other settings. A report's age is the

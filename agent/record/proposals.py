@@ -15,7 +15,7 @@ from agent.errors import reason
 from agent.propose.codec import BadProposalDocument, proposal_from_json, proposal_to_bytes
 from agent.record.librdkafka import ProducerRecord
 from agent.record.reader import ConsumerRecord
-from agent.telemetry.proposal_records import (
+from agent.telemetry.topic_records import (
     CREATED,
     ProposalFigures,
     created_headers,

@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient
 from agent.errors import WEIGHTS, thread, unexpected
 from agent.record.librdkafka import client_settings, error_text, reader_config
 from agent.record.reader import partitions_of
-from agent.telemetry.weights import UnreadableWeightsError, weights_of
+from agent.telemetry.topic_records import UnreadableWeightsError, weights_of
 from agent.values.kafka import FETCH_WAIT_MS
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart
 from agent.values.weights import GroupRates, TopicRates, TopicWeights, WeightsReading, group_rates, topic_rates

@@ -30,7 +30,7 @@ from agent.values.rates import UNKNOWN_RATES, RateMeasurement, RateSource, judge
 from agent.values.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from agent.values.progress import AgentDocument
+    from agent.values.plan import AgentDocument
 
 
 class StageEvaluation(NamedTuple):

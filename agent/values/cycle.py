@@ -16,8 +16,7 @@ from agent.values.limits import AgentMode, Limits
 from agent.values.memory import Memory
 from agent.values.number_format import counted, few, in_full, lasted
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart
-from agent.values.plan import Plan
-from agent.values.progress import ExecuteState
+from agent.values.plan import ExecuteState, Plan
 from agent.values.proposal import Allow, HoldReason, Outcome, Proposal, Verdict
 from agent.values.snapshot import OtherGroup, Snapshot, TopicState
 from agent.values.weights import FigureBasis

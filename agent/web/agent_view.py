@@ -26,7 +26,7 @@ from agent.values.clock import ClockReading
 from agent.values.cycle import AgentIdentity, Cycle
 from agent.values.last_known import LastKnown, is_failed
 from agent.values.number_format import lasted
-from agent.values.progress import AgentDocument, AgentsDocument, ExecuteState
+from agent.values.plan import AgentDocument, AgentsDocument, ExecuteState
 from agent.values.proposal import Hold, HoldReason, Verdict
 from agent.values.rates import RateMeasurement, RateSource, judged
 from agent.web.cycle_history import CycleSummary, EndedProposal, failed_summary, summary_of, with_ended, with_summary
@@ -219,7 +219,7 @@ class FinishedLook(NamedTuple):
 
 
 class AgentView:
-    """One running agent, for any thread. ``read_journal`` raises what `agent.act.lead.leadership.read_journal` does."""
+    """One running agent, for any thread. ``read_journal`` raises what `agent.act.leadership.read_journal` does."""
 
     def __init__(
         self,

@@ -1,7 +1,6 @@
 """``/livez``, ``/readyz`` and ``/metrics``: health as JSON, metrics for Prometheus; the API; the server's bounds.
 
-Answers are made from the loop's last state, never from a broker. A request with an unknown Host is refused, against
-DNS rebinding.
+Answers are made from the loop's last state, never from a broker. An unknown Host is refused, against DNS rebinding.
 """
 
 from __future__ import annotations
@@ -36,11 +35,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from agent.errors import WEB, ConfigError, thread
 from agent.values.clock import Clock
 from agent.values.cycle import sentence
-from agent.values.progress import ExecuteState
-from agent.web.access.ambient import TrustedNetworks, client_address
+from agent.values.plan import ExecuteState
 from agent.web.access.gate import AccessGate
-from agent.web.access.middleware import AccessControl, refuse
-from agent.web.access.person import AccessRole, require
+from agent.web.access.middleware import AccessControl, refuse, sign_in_routes
+from agent.web.access.person import BOUNDED_LOOP, AccessRole, TrustedNetworks, client_address, require, with_certificate
 from agent.web.access.request_checks import (
     METHODS,
     PROBLEM_TYPE,
@@ -50,8 +48,6 @@ from agent.web.access.request_checks import (
     problem_bytes,
     refusal_answer,
 )
-from agent.web.access.sign_in import sign_in_routes
-from agent.web.access.tls import BOUNDED_LOOP, with_certificate
 from agent.web.agent_view import AgentView, HealthStatus, LoopState, live, ready
 from agent.web.commands import CommandDesk
 from agent.web.metrics import RackwiseCollector, SeriesCaps

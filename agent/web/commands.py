@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import structlog
 
-from agent.act.commands.ask_leader import ask_leader, new_command
-from agent.act.lead.lease import LeadershipPlan
+from agent.act.commands_topic import ask_leader, new_command
+from agent.act.lease import LeadershipPlan
 from agent.documents.proposals import CommandAnswer
 from agent.errors import GaveUp, RackwiseError
 from agent.execute.commands.command_context import CommandWitness

@@ -18,7 +18,7 @@ from agent.values.assessment import Locality, LocalityMeasure
 from agent.values.cycle import Cycle
 from agent.values.last_known import LastKnown, is_listed
 from agent.values.observation import ObservationPart
-from agent.values.progress import ExecuteState
+from agent.values.plan import ExecuteState
 from agent.values.proposal import Allow, Verdict
 from agent.values.snapshot import Snapshot, TaskCopy, TaskRole
 from agent.web.agent_view import LoopState

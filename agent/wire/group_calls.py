@@ -25,10 +25,9 @@ from agent.values.observation import (
     RawSubtopology,
     RawTasks,
 )
-from agent.wire.batches import PAUSE_S, GroupRow, ask_groups
 from agent.wire.connection import BrokerConnection
 from agent.wire.failure import COORDINATOR_MOVING, CallFailed, Deadline, from_error_name
-from agent.wire.pool import ConnectionPool
+from agent.wire.pool import PAUSE_S, ConnectionPool, GroupRow, ask_groups
 from agent.wire.protocol import (
     CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_GROUPS,

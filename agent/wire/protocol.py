@@ -214,6 +214,7 @@ def _unreadable(key: str, file: object, error: Exception) -> ConfigError:
 
 
 _OWN = "agent.wire.messages"
+"""Schemas of the calls that kafka-python does not know, in its own JSON form."""
 
 
 class ConsumerGroupDescribeRequest(ApiMessage, load_json=_OWN):  # type: ignore[misc, call-arg] # kafka-python is untyped

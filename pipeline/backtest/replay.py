@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from agent.propose.codec import proposal_to_bytes
-from agent.telemetry.proposal_records import slot
+from agent.telemetry.topic_records import slot
 from pipeline.backtest.costs import NOTHING, CostModel, total
 from pipeline.backtest.look import HistoryLook, UnusableLook
 from pipeline.backtest.score import RecordedCosts, ScoredAct, StrategyScorer, StrategyScores

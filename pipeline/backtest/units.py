@@ -14,8 +14,8 @@ from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from agent.process import no_collection
 from agent.propose.codec import proposal_to_bytes
-from agent.values.garbage_collector import no_collection
 from agent.values.memo import Memo
 from pipeline.backtest.look import EventRow, HistoryLook, UnusableLook, looks_of, whole_look
 from pipeline.backtest.replay import StrategyResult, replay

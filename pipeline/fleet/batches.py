@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent.detect.find import detect
 from agent.plan.make import make_plan
+from agent.process import no_collection
 from agent.propose.codec import proposal_to_bytes
 from agent.propose.make import propose
 from agent.values.assessment import Assessment, DetectionResult, LocalityMeasure
-from agent.values.garbage_collector import no_collection
 from agent.values.memo import Memo
 from agent.values.plan import Plan
 from agent.values.proposal import Proposal, ProposalKind

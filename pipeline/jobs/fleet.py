@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from agent.errors import BadInput
 from agent.propose.codec import proposal_from_json
 from agent.telemetry.events import EventKind
-from agent.telemetry.proposal_records import created_headers, slot
+from agent.telemetry.topic_records import created_headers, slot
 from agent.values.number_format import counted
 from pipeline.backtest.look import KINDS, EventRow
 from pipeline.bin_packing import placed

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import functions as F
 
 from agent.errors import BadInput
-from agent.telemetry.weights import to_records
+from agent.telemetry.topic_records import to_records
 from agent.values.number_format import counted
 from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, Weights
 from config.foreign_text import harmless

@@ -14,7 +14,7 @@ from agent.money.costs import CrossRackCosts, costs_of
 from agent.money.traffic import bytes_words
 from agent.propose.codec import BadProposalDocument, proposal_from_json
 from agent.record.reader import ConsumerRecord, open_reader
-from agent.telemetry.proposal_records import CREATED
+from agent.telemetry.topic_records import CREATED
 from agent.values.assessment import LocalityMeasure
 from agent.values.cycle import Cycle
 from agent.values.limits import Limits

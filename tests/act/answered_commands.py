@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent.act.commands.inbox import InboxCommand
+from agent.act.inbox import InboxCommand
 from agent.journal.entries import JournalState, JournalWrite, applied, numbered
 
 

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 from agent.act.journal.journal import TopicRead
 from agent.act.journal.journal_topic import JournalTopic, KafkaJournalPlan
 from agent.act.journal.kafka_journal import KafkaJournal
-from agent.act.lead.lease import LeadershipPlan
+from agent.act.lease import LeadershipPlan
 from agent.journal.entries import JournalWrite
 from agent.journal.record_trust import LeaderEntry
 from agent.record.reader import ConsumerRecord, open_reader

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from agent.act.lead.leadership import JournalLeadership
+from agent.act.leadership import JournalLeadership
 from agent.errors import FatalFailure, JournalUnavailable
 from agent.journal.entries import JournalPort, JournalWrite
 from agent.process import StopSignal

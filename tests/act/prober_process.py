@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path as FilePath
 
-from agent.act.rebalance.trigger import RebalanceTrigger
+from agent.act.trigger import RebalanceTrigger
 from agent.journal.triggers import TriggerPath, path_learned
 from agent.values.clock import system_clock
 from agent.values.limits import ExecuteLimits, Limits, TriggerLimits, TriState

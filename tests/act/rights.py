@@ -22,16 +22,15 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from agent.act.lead.leadership import JournalLeadership
-from agent.act.lead.lease import LeadershipPlan, committed_watermark
+from agent.act.leadership import JournalLeadership
+from agent.act.lease import LeadershipPlan, committed_watermark
 from agent.observe.context import ObserverClients, ObserverState, ObserveScope
 from agent.observe.observe_cluster import observe
 from agent.values.clock import system_clock
 from agent.values.throttles import OpType, ThrottleChange, ThrottleResource
-from agent.wire.admin_client import WireAdminClient
+from agent.wire.admin_client import JoinRequest, WireAdminClient
 from agent.wire.changes import ChangeResult
 from agent.wire.failure import CallFailed
-from agent.wire.membership_calls import JoinRequest
 from assignors.problem import TopicPartition
 from config.kafka_client import KafkaClientConfig
 from testbed.cluster import EmbeddedCluster

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import structlog
 
-from agent.act.commands.inbox import MOST_AT_ONCE, CommandInbox
-from agent.act.commands.inbox import InboxCommand as Waiting
 from agent.act.execute_mode import ExecuteMode
+from agent.act.inbox import MOST_AT_ONCE, CommandInbox
+from agent.act.inbox import InboxCommand as Waiting
 from agent.errors import FatalFailure, JournalUnavailable
 from agent.execute.commands.command_context import CommandSigner, signed
 from agent.guard.judge import guard
@@ -37,7 +37,7 @@ from agent.values.clock import system_clock
 from agent.values.limits import AgentMode, ApproveLimits, ExecuteLimits, Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation
-from agent.values.progress import ExecuteFault, ExecuteState
+from agent.values.plan import ExecuteFault, ExecuteState
 from agent.values.proposal import Allow
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentTarget
 from assignors.problem import TopicPartition
@@ -323,7 +323,7 @@ def before_planning(journal: JournalPort, box: Box) -> Iterator[ExecuteMode]:
 def test_what_stops_something_is_heard_before_the_first_planning_whatever_comes_before_it(
     first: CommandVerb, stop: CommandVerb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent.act.lead.leadership_term.ANSWER_WITHIN_S", 0.1)
+    monkeypatch.setattr("agent.act.leadership_term.ANSWER_WITHIN_S", 0.1)
     journal = MemoryJournal()
     journal.append(*plan_entries.change_writes(PLAN))
     about = PLAN.proposal_id if stop is CommandVerb.CANCEL else None
@@ -356,7 +356,7 @@ def test_a_cancel_that_waits_for_the_first_planning_holds_what_it_may_be_about(
     waiting: list[Waiting], *, holds: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long that takes: what is proposed does not begin, and a plan in the journal goes on but for its own."""
-    monkeypatch.setattr("agent.act.lead.leadership_term.ANSWER_WITHIN_S", 0.1)
+    monkeypatch.setattr("agent.act.leadership_term.ANSWER_WITHIN_S", 0.1)
     journal = MemoryJournal()
     journal.append(*plan_entries.change_writes(PLAN))
     with before_planning(journal, Box(waiting)) as one:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent.act.commands.inbox import MAX_BYTES, POSITION, SpoolInbox, command_bytes, command_of, spool_command, spooled
+from agent.act.inbox import MAX_BYTES, POSITION, SpoolInbox, command_bytes, command_of, spool_command, spooled
 from agent.act.own_files import user_at_host
 from agent.errors import BadInput, ConfigError
 from agent.execute.commands.command_context import CommandOrigin

@@ -11,11 +11,11 @@ import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from agent.act.commands.commands_topic import send_command
-from agent.act.commands.inbox import POSITION
+from agent.act.commands_topic import send_command
+from agent.act.inbox import POSITION
 from agent.act.journal.journal_topic import JournalWatermark, KafkaJournalPlan
-from agent.act.lead.leadership import JournalLeadership
-from agent.act.lead.lease import LeadershipPlan, committed_watermark
+from agent.act.leadership import JournalLeadership
+from agent.act.lease import LeadershipPlan, committed_watermark
 from agent.errors import BadInput
 from agent.journal.entries import JournalKey, JournalPort, JournalState, JournalTrust, JournalWrite
 from agent.journal.record_trust import LEADER, signed_watermark

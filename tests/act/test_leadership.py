@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from agent.act.commands.inbox import POSITION
-from agent.act.lead.leadership import JournalLeadership, read_journal
-from agent.act.lead.lease import KafkaLease, LeadershipPlan, LeasePlan, awake_ms
+from agent.act.inbox import POSITION
+from agent.act.leadership import JournalLeadership, read_journal
+from agent.act.lease import KafkaLease, LeadershipPlan, LeasePlan, awake_ms
 from agent.errors import BadInput, ConfigError, FatalFailure, FencedOut, JournalUnavailable
 from agent.journal.entries import JournalPort
 from agent.journal.record_trust import LEADER, leader_in
@@ -181,8 +181,8 @@ def test_an_election_that_went_wrong_in_an_unforeseen_way_is_said_and_gone_on_wi
         tries.append("once more")
         raise RuntimeError("no more threads")
 
-    monkeypatch.setattr("agent.act.lead.lease.Consumer", breaks)
-    monkeypatch.setattr("agent.act.lead.lease._RETRY_S", 0.01)
+    monkeypatch.setattr("agent.act.lease.Consumer", breaks)
+    monkeypatch.setattr("agent.act.lease._RETRY_S", 0.01)
     lease = KafkaLease(LeasePlan(config={}))
     lease.start()
     try:

@@ -21,7 +21,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from agent.act.journal.kafka_journal import KafkaJournal
-from agent.act.lead.leadership import JournalLeadership
+from agent.act.leadership import JournalLeadership
 from agent.errors import FatalFailure, JournalUnavailable
 from agent.journal.entries import JournalWrite
 from agent.journal.record_trust import LEADER

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from agent.act.lead import leadership as module
 from confluent_kafka import KafkaError, KafkaException
 
 from agent.act.journal.journal import TopicRead
 from agent.act.journal.journal_topic import JournalWatermark, TopicOffsets
 from agent.act.journal.kafka_journal import KafkaJournal
-from agent.act.lead import leadership as module
-from agent.act.lead.leadership import JournalLeadership
-from agent.act.lead.lease import KafkaLease, LeadershipPlan, LeasePlan
+from agent.act.leadership import JournalLeadership
+from agent.act.lease import KafkaLease, LeadershipPlan, LeasePlan
 from agent.errors import BadInput, JournalUnavailable, RackwiseError
 from agent.values.observation import Observation
 from tests.builders import an_observation

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from agent.act.journal.journal_topic import JournalWatermark
-from agent.act.lead.lease import KafkaLease, LeasePlan, watermark_of
+from agent.act.lease import KafkaLease, LeasePlan, watermark_of
 from agent.errors import BadInput
 from agent.journal.entries import JournalKey, JournalTrust
 from agent.journal.record_trust import signed_watermark

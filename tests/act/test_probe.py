@@ -10,14 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
-
 from agent.act.rebalance import probe
-from agent.act.rebalance.probe import ProbeResult, RebalanceProbe, StaleGroupError
+
+from agent.act.probe import ProbeResult, RebalanceProbe, StaleGroupError
 from agent.journal.triggers import TriggerEffect, TriggerPath
 from agent.values.observation import GapCause, RawClassicGroup, RawMember
 from agent.wire import protocol
+from agent.wire.admin_client import JoinRequest, JoinResponse
 from agent.wire.failure import CallFailed
-from agent.wire.membership_calls import JoinRequest, JoinResponse
 
 ASK = JoinRequest("cooperative-sticky", b"bytes", 6_000, 6_000, "a test")
 MEMBER = RawMember("m1", None, "c1", "/h", b"from generation 4", b"")

@@ -16,7 +16,7 @@ from agent.execute.reassign.messages import (
     TimePassed,
 )
 from agent.journal import plan_entries
-from agent.values.progress import ExecuteState
+from agent.values.plan import ExecuteState
 from agent.values.reassignment import (
     Batch,
     PartitionEnd,

@@ -11,7 +11,7 @@ from agent.act.reassign.reassignment_executor import ReassignmentExecutor
 from agent.propose.codec import read_reassignment_json
 from agent.values.kafka import FOLLOWER_RATE, LEADER_RATE, LEADER_REPLICAS
 from agent.values.limits import ExecuteLimits
-from agent.values.progress import ExecutorStatus
+from agent.values.plan import ExecutorStatus
 from agent.values.reassignment import PlanState, ReassignmentPolicy
 from agent.values.throttles import ThrottleResource
 from agent.wire.admin_client import WireAdminClient

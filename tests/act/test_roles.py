@@ -20,11 +20,11 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from agent.act.commands.commands_topic import send_command
+from agent.act.commands_topic import send_command
+from agent.act.journal.journal import SharedTopics, writable
 from agent.act.journal.journal_topic import read_journal_topic
-from agent.act.journal.topic_checks import SharedTopics, writable
-from agent.act.lead.leadership import JournalLeadership
-from agent.act.lead.lease import LeadershipPlan, LeasePlan, committed_watermark
+from agent.act.leadership import JournalLeadership
+from agent.act.lease import LeadershipPlan, LeasePlan, committed_watermark
 from agent.daemon.start import agent_of
 from agent.errors import NotAllowed
 from agent.journal.entries import JournalKey

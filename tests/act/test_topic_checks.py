@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agent.act.journal.topic_checks import ExistingTopic, SharedTopics, topic_faults, topic_problems
-from agent.act.lead.lease import LeadershipPlan
+from agent.act.journal.journal import ExistingTopic, SharedTopics, topic_faults, topic_problems
+from agent.act.lease import LeadershipPlan
 
 NAMES = SharedTopics("rw.journal", "rw.leader", "rw.commands")
 GOOD = {

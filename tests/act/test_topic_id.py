@@ -8,15 +8,14 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+from agent.act.commands import commands_topic
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, Uuid
 
-from agent.act.commands import commands_topic
-from agent.act.commands.commands_topic import TopicEndOffset, TopicInbox
-from agent.act.commands.inbox import MOST_AT_ONCE, POSITION
-from agent.act.journal.journal import TopicRead
+from agent.act.commands_topic import TopicEndOffset, TopicInbox
+from agent.act.inbox import MOST_AT_ONCE, POSITION
+from agent.act.journal.journal import UNKNOWN, TopicRead, id_of, is_other
 from agent.act.journal.journal_topic import TopicOffsets
 from agent.act.journal.kafka_journal import KafkaJournal
-from agent.act.journal.topic_checks import UNKNOWN, id_of, is_other
 from agent.errors import BadInput
 from agent.journal.entries import JournalState, JournalWrite
 from agent.values.clock import system_clock

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.act.rebalance.trigger import RebalanceTrigger
+from agent.act.trigger import RebalanceTrigger
 from agent.decode.values import Subscription
 from agent.errors import BadInput, FencedOut, JournalUnavailable
 from agent.execute.rebalance.probe_bytes import encode_subscription
@@ -19,8 +19,8 @@ from agent.values.clock import ClockReading
 from agent.values.limits import Limits, TriggerLimits, TriState
 from agent.values.observation import GapCause, RawClassicGroup, RawMember
 from agent.values.snapshot import PartitionState, Snapshot, TopicState
+from agent.wire.admin_client import JoinRequest, JoinResponse, RawTransaction
 from agent.wire.failure import CallFailed
-from agent.wire.membership_calls import JoinRequest, JoinResponse, RawTransaction
 from assignors.problem import TopicPartition
 from tests.act.triggers import MemoryJournal, a_proposal
 from tests.snapshots import NOW_MS, a_cluster, member

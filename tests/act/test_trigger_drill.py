@@ -16,7 +16,7 @@ from threading import Thread
 
 import pytest
 
-from agent.act.rebalance.trigger import RebalanceTrigger
+from agent.act.trigger import RebalanceTrigger
 from agent.decode.values import Subscription
 from agent.execute.rebalance.probe_bytes import encode_subscription
 from agent.execute.rebalance.refusals import RefusalReason, refusal

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Partition
 
-from agent.act.rebalance.trigger import RebalanceTrigger
+from agent.act.trigger import RebalanceTrigger
 from agent.execute.rebalance.refusals import RefusalReason, refusal
 from agent.execute.rebalance.trigger_judgement import judge
 from agent.journal.triggers import TriggerEffect, TriggerPath, TriggerVerdict, learned_of, path_at, triggers

@@ -22,10 +22,9 @@ from agent.values.proposal import (
     ProposalReason,
     ProposalRow,
 )
-from agent.wire.admin_client import WireAdminClient
+from agent.wire.admin_client import CoordinatorConnection, WireAdminClient
 from agent.wire.client import WireClient
 from agent.wire.failure import CallFailed
-from agent.wire.membership_calls import CoordinatorConnection
 
 NOW_MS = 1_760_000_000_000
 DEADLINE_MS = 10_000

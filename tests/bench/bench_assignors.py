@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from agent.values.garbage_collector import collect_seldom
+from agent.process import collect_seldom
 from assignors import ConsumerProblem, TaskProblem, optimal_consumer, optimal_mapping, optimal_replicas, optimal_tasks
 from assignors.optimal.columns import TaskColumns, column_model, optimal_columns
 from tests.assignors.kafka.consumer_oracle import consumer_oracle

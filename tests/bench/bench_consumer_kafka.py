@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agent.values.garbage_collector import collect_seldom
+from agent.process import collect_seldom
 from assignors import (
     ClassicMember,
     ClassicProblem,

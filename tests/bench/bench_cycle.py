@@ -21,7 +21,7 @@ from dataclasses import replace
 import psutil
 
 from agent.loop import CycleStages
-from agent.values.garbage_collector import collect_seldom
+from agent.process import collect_seldom
 from agent.values.limits import Limits, ProposalLimits
 from agent.values.memory import Memory
 from agent.values.observation import Observation, RawTopic

@@ -31,7 +31,7 @@ from agent.decode.values import (
     Subscription,
 )
 from agent.execute.rebalance.probe_bytes import encode_sticky, encode_subscription, encode_subscription_info
-from agent.values.garbage_collector import no_collection
+from agent.process import no_collection
 from agent.values.memo import Memo
 from agent.values.observation import Observation, RawClassicGroup, RawMember
 from assignors.problem import TaskId, TopicPartition

@@ -19,7 +19,7 @@ from struct import pack
 from agent.decode.members import decode_members
 from agent.decode.values import Assignment, Subscription
 from agent.execute.rebalance.probe_bytes import encode_subscription
-from agent.values.garbage_collector import no_collection
+from agent.process import no_collection
 from agent.values.memo import Memo
 from agent.values.observation import Observation, RawClassicGroup, RawMember
 from tests.bench.bench_decode import observed

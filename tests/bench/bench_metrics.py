@@ -14,10 +14,10 @@ import urllib.request
 from dataclasses import replace
 
 from agent.loop import CycleStages, run_cycle
+from agent.process import collect_seldom
 from agent.values.assessment import Assessment, Locality, LocalityMeasure
 from agent.values.clock import ClockReading
 from agent.values.cycle import Cycle
-from agent.values.garbage_collector import collect_seldom
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation

@@ -20,7 +20,7 @@ from agent.detect.find import find_all
 from agent.memory.codec import memory_from_json, memory_to_json
 from agent.memory.remember import remember
 from agent.model.build_snapshot import build_snapshot
-from agent.values.garbage_collector import collect_seldom
+from agent.process import collect_seldom
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory

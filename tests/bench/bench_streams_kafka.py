@@ -23,7 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agent.values.garbage_collector import collect_seldom
+from agent.process import collect_seldom
 from assignors.cases.streams import RUNNERS
 from assignors.cases.streams_input import streams_problem
 from assignors.kafka.high_availability import high_availability

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 
-from agent.execute.probing.values import ProbingDecision
+from agent.execute.probing_values import ProbingDecision
 from agent.values.cycle import Cycle
 from config.settings import Settings
 from testbed.cluster import ClusterSpec, EmbeddedCluster

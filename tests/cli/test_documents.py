@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 import yaml
 
-from agent.cli import ask, follow
+from agent.cli import follow, running_agents
 from agent.cli.output import OutputFormat
 from agent.values.limits import GroupLimits, Limits
 from pipeline.commands import backtest, status
@@ -88,7 +88,7 @@ def world(tmp_path: Path, record: Record, monkeypatch: pytest.MonkeyPatch) -> Pa
     found = a_local_cluster(tmp_path)
     monkeypatch.setattr("testbed.cluster.find_cluster", lambda _name: found[0])
     monkeypatch.setattr("testbed.cluster.find_clusters", lambda: found)
-    for module in (ask, follow):
+    for module in (running_agents, follow):
         monkeypatch.setattr(module, "POLL_S", 0.02)
     return file
 

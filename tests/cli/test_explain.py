@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli import ask, running_agents
+from agent.cli import running_agents
 from agent.errors import JournalUnavailable
 from agent.journal.entries import JournalState
 from agent.loop import CycleStages, run_cycle
@@ -254,7 +254,7 @@ def test_without_a_journal_what_it_would_tell_is_unknown(
     def refused(_plan: object) -> JournalState:
         raise JournalUnavailable("The journal could not be read", why="no answer in time")
 
-    monkeypatch.setattr(ask, "journal", refused)
+    monkeypatch.setattr(running_agents, "journal", refused)
     done = here("explain", "topic/t", "-o", "json", *telemetry(path), *options(path))
     assert (done.json[-1]["rule"], done.json[-1]["answer"]) == ("journal", "unknown")
     assert done.json[-1]["sentence"] == f"the journal could not be read: {UNREAD}"

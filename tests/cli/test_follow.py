@@ -8,7 +8,7 @@ from typing import cast
 from agent.act.reassign.cluster_view import CopyRates, cluster_view
 from agent.cli.follow import ProposalStatus, ReassignmentWatcher, _pace, whole_plan
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart, RawReassignment
-from agent.values.progress import ReplicaProgress
+from agent.values.plan import ReplicaProgress
 from agent.values.reassignment import ReassignmentPlan, ReassignmentTarget
 from tests.builders import an_observation
 from tests.snapshots import tp

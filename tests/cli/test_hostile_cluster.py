@@ -208,8 +208,8 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setattr("agent.observe.observe_cluster.reach_cluster", lambda *_, **__: "cluster")
         monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: published(name))
         monkeypatch.setattr("agent.observe.observe_cluster.reach_cluster", lambda *_, **__: None)
-        monkeypatch.setattr("agent.cli.ask.journal", lambda _plan: journal_of(name))
-        monkeypatch.setattr("agent.cli.ask.ask", lambda *_: LeaderAnswer(True, name(LINE), 0))
+        monkeypatch.setattr("agent.cli.running_agents.journal", lambda _plan: journal_of(name))
+        monkeypatch.setattr("agent.cli.running_agents.ask", lambda *_: LeaderAnswer(True, name(LINE), 0))
         monkeypatch.setattr("agent.observe.observe_cluster.observe", lambda *_: observation(name))
         monkeypatch.setattr("agent.cli.session.look", lambda *_, **__: evaluated(name))
         monkeypatch.setattr("testbed.cluster.find_clusters", lambda: found)
@@ -396,7 +396,7 @@ def test_a_group_of_many_partitions_fills_no_page_and_its_json_has_all_of_them(
     here: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, case: Case
 ) -> None:
     monkeypatch.setattr("agent.cli.session.look", lambda *_, **__: evaluate(many(), Memory(), Limits()))
-    monkeypatch.setattr("agent.cli.ask.journal", lambda _plan: {})
+    monkeypatch.setattr("agent.cli.running_agents.journal", lambda _plan: {})
     monkeypatch.setenv("COLUMNS", "80")
     path = tmp_path / "many.jsonl"
     events = observation_to_events(many(), Memory(), Limits(), look="l-1")

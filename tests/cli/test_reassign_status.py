@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from agent.act.journal.journal_topic import NoJournalError
-from agent.act.lead.lease import LeadershipPlan
-from agent.cli import ask
+from agent.act.lease import LeadershipPlan
+from agent.cli import running_agents
 from agent.cli.reassign import COPIES
 from agent.cli.tables import copy_cells
 from agent.daemon.limits_from_settings import to_leadership_plan
@@ -91,9 +91,9 @@ def refuse(monkeypatch: pytest.MonkeyPatch, error: RackwiseError) -> None:
     def refused(_plan: LeadershipPlan) -> JournalState:
         raise error
 
-    monkeypatch.setattr(ask, "journal", refused)
+    monkeypatch.setattr(running_agents, "journal", refused)
     monkeypatch.setattr(
-        ask, "plan_of", lambda loaded: to_leadership_plan(loaded.settings, loaded.settings.kafka, "ann@desk")
+        running_agents, "plan_of", lambda loaded: to_leadership_plan(loaded.settings, loaded.settings.kafka, "ann@desk")
     )
 
 

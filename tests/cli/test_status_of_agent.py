@@ -19,7 +19,7 @@ from agent.values.cycle import AgentIdentity
 from agent.values.limits import Limits, ScopeLimits
 from agent.values.memory import Memory
 from agent.values.observation import Observation, RawTopic
-from agent.values.progress import ExecuteFault, ExecuteState
+from agent.values.plan import ExecuteFault, ExecuteState
 from config.settings import Settings
 from tests.synthetic_cluster import synthetic_cluster
 

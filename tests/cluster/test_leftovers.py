@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.cli.ask import confirm
 from agent.cli.output import OutputFormat
+from agent.cli.running_agents import confirm
 from agent.errors import GaveUp
 from testbed.cluster import commands
 from testbed.cluster.errors import BadSpec, ClusterError

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 
 from agent.values.finding import FindingReason, FindingSeverity
 from agent.values.observation import GapCause, ObservationPart
-from agent.values.progress import ExecuteFault
+from agent.values.plan import ExecuteFault
 from agent.values.proposal import ProposalKind
 from agent.values.snapshot import TaskRole
 from agent.web.metrics import METRICS

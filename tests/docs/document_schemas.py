@@ -16,7 +16,7 @@ from typing_extensions import is_typeddict
 
 from agent.documents import cluster, config, groups, plan, proposals, status
 from agent.propose.codec import ProposalDocument
-from agent.values import progress
+from agent.values import plan as plan_values
 from agent.values.proposal import SCHEMA_ID as PROPOSAL_ID
 from agent.web.api.application import field_docstrings
 
@@ -204,7 +204,7 @@ def command_name(typed: str) -> str:
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
 _TYPES = {
     name: kind
-    for module in (cluster, config, groups, plan, progress, proposals)
+    for module in (cluster, config, groups, plan, plan_values, proposals)
     for name, kind in vars(module).items()
     if is_typeddict(kind)
 }

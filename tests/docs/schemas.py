@@ -23,11 +23,11 @@ from agent.journal.entries import SCHEMA_ID as JOURNAL_ID
 from agent.journal.entries import JournalRecord
 from agent.journal.targets import NOT_SAID, TargetColumns, TargetManifest
 from agent.propose.codec import ProposalDocument
-from agent.telemetry import weights
+from agent.telemetry import topic_records
 from agent.telemetry.changes import SHAPES
 from agent.telemetry.events import INPUT_SHAPES, VERSION, EventKind, FragmentData, LimitsData, TelemetryEvent
 from agent.telemetry.looks import recorded_names
-from agent.telemetry.proposal_records import LIFE_SCHEMA
+from agent.telemetry.topic_records import LIFE_SCHEMA
 from agent.values.limits import Limits
 from agent.values.proposal import SCHEMA_ID as PROPOSAL_ID
 from agent.values.proposal import LifecycleStep
@@ -191,15 +191,15 @@ def weights_schema() -> dict[str, Any]:
     """The schema of one record's value; a record without value deletes its key."""
     definitions: dict[str, Any] = {}
     choices = []
-    for kind, shape in (("topic", weights.TopicRecord), ("group", weights.GroupRecord)):
+    for kind, shape in (("topic", topic_records.TopicRecord), ("group", topic_records.GroupRecord)):
         reference = schema_of(shape, definitions)
         properties = definitions[shape.__name__]["properties"]
-        properties["v"] = {"const": weights.VERSION}
+        properties["v"] = {"const": topic_records.VERSION}
         properties["kind"] = {"const": kind}
         choices.append(reference)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": weights.SCHEMA_ID,
+        "$id": topic_records.WEIGHTS_SCHEMA_ID,
         "title": "rackwise weights",
         "description": "Record of the topic rackwise.weights; its key is cluster/topic/name or cluster/group/name.",
         "oneOf": choices,
@@ -248,7 +248,7 @@ def written() -> Mapping[str, dict[str, Any]]:
         "proposal-life.v1.json": life_schema(),
         "proposal.v1.json": proposal_schema(),
         "journal.v1.json": journal_schema(),
-        "weights.v1.json": weights_schema(),
+        "topic_records.v1.json": weights_schema(),
     }
 
 

@@ -63,7 +63,7 @@ FINE = frozenset(
             "agent.web.what_if_answers: The cluster has {} partitions and reads of them, and questions are answered "
             "here up to {}: a longer one would slow the agent's own looks."
         ),
-        "agent.act.journal.topic_checks: {} has {} partitions, and only partition 0 counts",
+        "agent.act.journal.journal: {} has {} partitions, and only partition 0 counts",
         "agent.process: {} settings cannot be used",  # one mistake has its own sentence
         "agent.execute.reassign.executor_view: {} has replicas {}, not {} as when the move was decided",
         "agent.act.journal.journal_topic: it has {} partitions, and the journal needs exactly one",

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import structlog
 
 from agent.act.journal.file_journal import FileJournal
-from agent.act.lead.leadership import JournalLeadership
-from agent.act.lead.lease import LeadershipPlan
+from agent.act.leadership import JournalLeadership
+from agent.act.lease import LeadershipPlan
 from agent.act.reassign.reassignment_executor import ReassignmentExecutor
 from agent.errors import BadInput, FencedOut, JournalUnavailable
 from agent.execute.commands.apply import apply_commands, replay_undelivered

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from confluent_kafka.admin import AdminClient
 
 from agent.act.journal.file_journal import read_file
-from agent.act.lead.leadership import read_journal
+from agent.act.leadership import read_journal
 from agent.journal.entries import JournalState
 from agent.values.kafka import LEADER_REPLICAS
 from agent.values.reassignment import PlanState, ReassignmentPlan

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from agent.act.lead.leadership import read_journal
+from agent.act.leadership import read_journal
 from agent.journal.entries import JournalState, under
 from agent.values.snapshot import ConsumerGroup, OtherGroup, StreamsGroup
 from testbed.cluster import EmbeddedCluster

@@ -30,7 +30,7 @@ def test_every_request_of_a_command_goes_out_under_the_client_id(
     run: Run, command: Command, name: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent.daemon.start._READ_MS", 300)
-    monkeypatch.setattr("agent.cli.ask.READ_MS", 300)
+    monkeypatch.setattr("agent.cli.running_agents.READ_MS", 300)
     monkeypatch.setattr("agent.record.weights.FIRST_WAIT_MS", 300)
     given = () if name is None else ("--set", f"kafka.client.id={name}")
     with FakeBroker({}) as broker:

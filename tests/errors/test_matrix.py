@@ -105,7 +105,7 @@ def test_brokers_that_hang_up_on_the_second_client_are_told_without_a_line_of_it
     run: Run, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent.daemon.start._READ_MS", 400)
-    monkeypatch.setattr("agent.cli.ask.READ_MS", 400)
+    monkeypatch.setattr("agent.cli.running_agents.READ_MS", 400)
     with FakeBroker({}) as broker:
         done = run(*command, *ROWS[command].given, "--bootstrap-servers", f"127.0.0.1:{broker.port}")
     assert_one_error(done, 5)
@@ -114,7 +114,7 @@ def test_brokers_that_hang_up_on_the_second_client_are_told_without_a_line_of_it
 def test_reassign_status_answers_without_a_journal_that_it_cannot_read_and_says_so(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent.cli.ask.READ_MS", 400)
+    monkeypatch.setattr("agent.cli.running_agents.READ_MS", 400)
     with FakeBroker({}) as broker:
         done = run(*PARTIAL, "-o", "json", "--bootstrap-servers", f"127.0.0.1:{broker.port}")
     assert_clean(done)

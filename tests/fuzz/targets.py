@@ -15,7 +15,7 @@ from functools import cache, partial
 from random import Random
 from typing import Any, NamedTuple
 
-from agent.act.commands.inbox import command_of
+from agent.act.inbox import command_of
 from agent.act.journal.file_journal import _transaction
 from agent.decode.members import decode_members
 from agent.decode.values import DecodedMember, Undecodable, UndecodableFieldError, from_modified_utf8
@@ -27,7 +27,7 @@ from agent.journal.commands import CommandVerb, OperatorCommand, command_to_json
 from agent.journal.entries import Entry, JournalWrite, UnreadableEntryError, entry_of, to_bytes
 from agent.memory.codec import UnreadableMemoryError, memory_from_json, memory_to_json
 from agent.observe.cluster_listing import _Unusable, parse_application_lags
-from agent.observe.locators.table import TableForm, read_table
+from agent.observe.locator_table import TableForm, read_table
 from agent.propose.codec import BadReassignmentFile, proposal_to_bytes, read_reassignment_json
 from agent.record.proposals import proposals_in, standing_in
 from agent.record.reader import ConsumerRecord, newest_memory
@@ -36,8 +36,7 @@ from agent.simulate.evaluation import evaluate
 from agent.telemetry.changes import whole_look
 from agent.telemetry.events import TelemetryEvent, from_lines, to_lines
 from agent.telemetry.looks import IncompleteLookError, observation_from_events
-from agent.telemetry.proposal_records import CREATED, VOID
-from agent.telemetry.weights import to_records
+from agent.telemetry.topic_records import CREATED, VOID, to_records
 from agent.values.cycle import figures_rest_on
 from agent.values.limits import Limits
 from agent.values.memory import Memory, after_restart

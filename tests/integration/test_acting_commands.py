@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from agent.act.lead.leadership import JournalLeadership, read_journal
-from agent.act.lead.lease import LeadershipPlan
+from agent.act.leadership import JournalLeadership, read_journal
+from agent.act.lease import LeadershipPlan
 from agent.execute.commands.apply import apply_commands
 from agent.execute.commands.command_context import CommandWitness
 from agent.journal.commands import CommandVerb, answer_to, pause_in

@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
-from agent.act.lead.leadership import read_journal
+from agent.act.leadership import read_journal
 from agent.journal.entries import JournalState
 from agent.wire.client import WireClient
 from testbed.cluster import ClusterSpec, EmbeddedCluster

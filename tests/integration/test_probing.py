@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from agent.execute.probing.values import ProbingDecision
+from agent.execute.probing_values import ProbingDecision
 from agent.values.cycle import Cycle
 from testbed.cluster import EmbeddedCluster
 from testbed.demo.workload import ClusterWorkload

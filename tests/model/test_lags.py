@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.model.rates import closing_rate, eta_s, restore_rate
+from agent.model.streams import closing_rate, eta_s, restore_rate
 from agent.values.limits import Limits
 from agent.values.memory import RestoreRate
 from agent.values.observation import RawStreamsMember

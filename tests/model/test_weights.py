@@ -8,7 +8,7 @@ import pytest
 
 from agent.decode.members import decode_members
 from agent.model.build_snapshot import build_snapshot
-from agent.model.rates import MeasuredRestoreRate, restore_rate
+from agent.model.streams import MeasuredRestoreRate, restore_rate
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory, RateBase, RestoreRate

@@ -29,7 +29,7 @@ from agent.values.last_known import last_known
 from agent.values.limits import AgentMode, Limits
 from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, ObservationPart
-from agent.values.progress import ExecuteFault, ExecuteState
+from agent.values.plan import ExecuteFault, ExecuteState
 from agent.values.proposal import Hold, HoldReason
 from agent.values.reassignment import ENDED, PlanState, ReassignmentPlan
 from tests.synthetic_cluster import synthetic_cluster

@@ -23,7 +23,7 @@ from agent.values.finding import FindingSeverity
 from agent.values.last_known import last_known
 from agent.values.limits import AgentMode, Limits
 from agent.values.memory import Memory
-from agent.values.progress import ExecuteState
+from agent.values.plan import ExecuteState
 from tests.notify.receivers import receiver
 from tests.synthetic_cluster import synthetic_cluster
 

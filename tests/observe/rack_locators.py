@@ -5,9 +5,9 @@ from __future__ import annotations
 import psutil
 import pytest
 
+from agent.observe.ask_locators import ask_locator
 from agent.observe.context import ObserverState
-from agent.observe.locators.ask import ask_locator
-from agent.observe.locators.table import CommandQuestion, EntryPointQuestion, FileQuestion
+from agent.observe.locator_table import CommandQuestion, EntryPointQuestion, FileQuestion
 from agent.values.observation import RawRackRow
 from agent.wire.failure import CallFailed
 

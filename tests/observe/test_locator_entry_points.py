@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from agent.observe.ask_locators import ask_locator
 from agent.observe.context import ObserverState
-from agent.observe.locators.ask import ask_locator
 from agent.values.observation import GapCause
 from tests.installed_package import offering
 from tests.observe.rack_locators import ROWS, SECRET, alive_children, an_entry_point, failure

@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from agent.observe.ask_locators import ask_locator
 from agent.observe.context import ObserverState
-from agent.observe.locators.ask import ask_locator
-from agent.observe.locators.table import CommandQuestion, FileQuestion, TableForm
+from agent.observe.locator_table import CommandQuestion, FileQuestion, TableForm
 from agent.values.observation import GapCause, RawRackRow
 from agent.wire.failure import CallFailed
 from tests.observe.rack_locators import ROWS, SECRET, alive_children, failure
@@ -297,7 +297,7 @@ def test_an_agent_that_ends_in_the_middle_of_a_look_leaves_no_program_behind(tmp
     code = (
         "import subprocess, sys, threading, time\n"
         "from pathlib import Path\n"
-        "from agent.observe.locators.ask import output_of\n"
+        "from agent.observe.ask_locators import output_of\n"
         "from agent.wire.failure import Deadline\n"
         f"{start}\n"
         f"argv = [sys.executable, '-c', {program!r}]\n"

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from agent.observe.locators.ask import read_answer
-from agent.observe.locators.table import TableForm, read_table
+from agent.observe.ask_locators import read_answer
+from agent.observe.locator_table import TableForm, read_table
 from agent.values.observation import RawRackRow
 from agent.wire.failure import CallFailed
 

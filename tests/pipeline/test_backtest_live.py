@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import functions as F
 
 from agent.propose.codec import proposal_to_bytes
-from agent.telemetry.proposal_records import CREATED
+from agent.telemetry.topic_records import CREATED
 from pipeline.backtest.strategies import chosen
 from pipeline.jobs.backtest import BacktestRequest, run_backtest
 from pipeline.schemas.backtest import UNITS

@@ -16,7 +16,7 @@ from agent.errors import BadInput
 from agent.propose.codec import proposal_from_json
 from agent.simulate.evaluation import replay_look
 from agent.telemetry import events as telemetry_events
-from agent.telemetry.proposal_records import created_headers, slot
+from agent.telemetry.topic_records import created_headers, slot
 from pipeline.bin_packing import packed
 from pipeline.jobs.fleet import plan_looks, records, source_of
 from pipeline.schemas.fleet import PLANS

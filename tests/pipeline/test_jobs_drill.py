@@ -21,7 +21,7 @@ from agent.propose.codec import proposal_from_json, proposal_to_bytes
 from agent.record.weights import WeightsReader
 from agent.simulate.evaluation import replay_look
 from agent.telemetry.looks import CycleInputs
-from agent.telemetry.proposal_records import CREATED, slot
+from agent.telemetry.topic_records import CREATED, slot
 from pipeline.backtest.ranking import ranked
 from pipeline.backtest.strategies import chosen
 from pipeline.jobs.backtest import BacktestRequest, run_backtest

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from agent.propose.codec import proposal_to_bytes
 from agent.simulate.evaluation import replay_look
 from agent.telemetry.events import to_lines
-from agent.telemetry.proposal_records import slot
+from agent.telemetry.topic_records import slot
 from pipeline.schemas.bronze import JOURNAL, QUARANTINE, TELEMETRY
 from pipeline.schemas.silver import LOOKS
 from pipeline.session import short_job

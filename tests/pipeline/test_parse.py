@@ -14,7 +14,7 @@ from pyspark.testing import assertDataFrameEqual
 
 from agent.journal.entries import Entry, to_bytes
 from agent.telemetry.events import EventKind, TelemetryEvent, to_lines
-from agent.telemetry.proposal_records import CREATED, VOID, headers, source
+from agent.telemetry.topic_records import CREATED, VOID, headers, source
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, QUARANTINE, TELEMETRY
 from pipeline.schemas.table import TableSpec
 from pipeline.transforms import parse

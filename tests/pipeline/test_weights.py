@@ -14,7 +14,7 @@ from pyspark.testing import assertDataFrameEqual
 from typer.testing import CliRunner
 
 from agent.errors import BadInput
-from agent.telemetry.weights import to_records, weights_of
+from agent.telemetry.topic_records import to_records, weights_of
 from agent.values.weights import GroupWeights, ReadWeight, TopicWeights
 from config.load import LoadedSettings
 from pipeline import options

@@ -15,7 +15,7 @@ from confluent_kafka.cimpl import NewTopic
 from pyspark.sql import functions as F
 
 from agent.journal.entries import Entry, to_bytes
-from agent.telemetry.proposal_records import CREATED, headers, source
+from agent.telemetry.topic_records import CREATED, headers, source
 from config.kafka_client import KafkaClientConfig
 from pipeline.kafka import TopicClient, source_options
 from pipeline.schemas.table import TableSpec

@@ -12,11 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
-from agent.act.rebalance.trigger import RebalanceTrigger
+from agent.act.trigger import RebalanceTrigger
 from agent.daemon.limits_from_settings import to_limits
-from agent.execute.probing.check import next_look_ms
-from agent.execute.probing.decide import ProbingContext, decide
-from agent.execute.probing.values import (
+from agent.execute.probing_decision import ProbingContext, decide
+from agent.execute.probing_values import (
     NO_ANCHORS,
     Anchors,
     PastTrigger,
@@ -28,6 +27,7 @@ from agent.execute.probing.values import (
 )
 from agent.execute.rebalance.refusals import refusal
 from agent.execute.rebalance.trigger_judgement import judge, learn
+from agent.guard.execute_checks import next_look_ms
 from agent.values.clock import system_clock
 from agent.values.cycle import Cycle
 from agent.values.proposal import ProposalReason

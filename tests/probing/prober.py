@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from agent.decode.members import decode_members
-from agent.execute.probing.check import next_look_ms
-from agent.execute.probing.decide import ProbingContext, decide
-from agent.execute.probing.values import PastTrigger, ProbingDecision, ProbingTrigger
+from agent.execute.probing_decision import ProbingContext, decide
+from agent.execute.probing_values import PastTrigger, ProbingDecision, ProbingTrigger
+from agent.guard.execute_checks import next_look_ms
 from agent.memory.remember import remember
 from agent.model.build_snapshot import build_snapshot
 from agent.values.assessment import DetectionResult

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agent.execute.probing.check import probing_check
-from agent.execute.probing.decide import ProbingContext
-from agent.execute.probing.values import PastTrigger, ProbingWaitReason
+from agent.execute.probing_decision import ProbingContext
+from agent.execute.probing_values import PastTrigger, ProbingWaitReason
 from agent.explain.explain import about_probing
+from agent.guard.execute_checks import probing_check
 from agent.journal.triggers import TriggerEntry, TriggerExpectation, TriggerJudgement, TriggerVerdict, intent, judged
 from agent.values.finding import SubjectId
 from agent.values.limits import Limits

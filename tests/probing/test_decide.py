@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from agent.detect.streams import ENOUGH_MS, ENOUGH_SAMPLES, LEARN_AFTER_MS
-from agent.execute.probing.decide import ProbingContext, backoff_ms, decisions
-from agent.execute.probing.decide import decide as decide_by
-from agent.execute.probing.values import (
+from agent.execute.probing_decision import ProbingContext, backoff_ms, decisions
+from agent.execute.probing_decision import decide as decide_by
+from agent.execute.probing_values import (
     PastTrigger,
     ProbingOff,
     ProbingOffReason,

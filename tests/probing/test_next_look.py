@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.detect.streams import WarmupArrival
-from agent.execute.probing.check import next_look_ms
-from agent.execute.probing.values import (
+from agent.execute.probing_values import (
     ProbingDecision,
     ProbingOff,
     ProbingOffReason,
@@ -15,6 +14,7 @@ from agent.execute.probing.values import (
     ProbingWait,
     ProbingWaitReason,
 )
+from agent.guard.execute_checks import next_look_ms
 from agent.values.snapshot import Range
 from assignors.problem import TaskId
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.execute.probing.values import Anchors, PastTrigger, failures, past_triggers
+from agent.execute.probing_values import Anchors, PastTrigger, failures, past_triggers
 from agent.journal.triggers import (
     TriggerEffect,
     TriggerEntry,

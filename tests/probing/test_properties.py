@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.execute.probing.values import ProbingTrigger
+from agent.execute.probing_values import ProbingTrigger
 from agent.values.limits import ProbingLimits
 from agent.values.memory import Memory, RestoreRate, StreamsMemory
 from tests.probing.application import Application, Host

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from agent.execute.probing.values import PastTrigger, ProbingOffReason, ProbingReason, ProbingTrigger
+from agent.execute.probing_values import PastTrigger, ProbingOffReason, ProbingReason, ProbingTrigger
 from agent.values.limits import ProbingLimits
 from agent.values.memory import Memory, RestoreRate, StreamsMemory
 from assignors.problem import TaskId

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.execute.probing.decide import worth_waiting_ms
+from agent.execute.probing_decision import worth_waiting_ms
 
 
 @pytest.mark.parametrize(

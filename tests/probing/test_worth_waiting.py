@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.execute.probing.decide import worth_waiting_ms
+from agent.execute.probing_decision import worth_waiting_ms
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agent.execute.probing.decide import ProbingContext
-from agent.execute.probing.decide import decide as decide_by
-from agent.execute.probing.values import PastTrigger, ProbingDecision
+from agent.execute.probing_decision import ProbingContext
+from agent.execute.probing_decision import decide as decide_by
+from agent.execute.probing_values import PastTrigger, ProbingDecision
 from agent.values.limits import GroupLimits, Limits
 from agent.values.memory import Join, Memory, StreamsMemory
 from agent.values.snapshot import LagSource, Range, Snapshot, TaskCopy, TaskRole

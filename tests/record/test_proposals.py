@@ -15,7 +15,7 @@ from agent.propose.codec import proposal_from_json, proposal_to_bytes
 from agent.record.librdkafka import ProducerRecord
 from agent.record.proposals import ProposalsUpdate, PublishedProposal, proposals_in, standing_in, update
 from agent.record.reader import ConsumerRecord
-from agent.telemetry.proposal_records import CREATED, VOID, slot
+from agent.telemetry.topic_records import CREATED, VOID, slot
 from agent.values.finding import SubjectId
 from agent.values.proposal import LifecycleStep, PredictedEffect, Proposal, ProposalKind, ProposalReason
 from tests.docs.schemas import life_schema, proposal_schema

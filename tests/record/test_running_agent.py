@@ -15,7 +15,7 @@ from agent.telemetry.events import EventKind, to_lines
 from agent.values.cycle import AgentIdentity
 from agent.values.limits import AgentMode, Limits
 from agent.values.memory import Memory
-from agent.values.progress import ExecuteState
+from agent.values.plan import ExecuteState
 from config.settings import Settings
 from tests.record.test_newest_look import Topic
 from tests.synthetic_cluster import synthetic_cluster

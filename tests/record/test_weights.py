@@ -10,7 +10,7 @@ import pytest
 
 import agent.record.weights as reading
 from agent.record.weights import KeptWeights, WeightsReader, observe_with_weights, read_record
-from agent.telemetry.weights import to_records
+from agent.telemetry.topic_records import to_records
 from agent.values.weights import (
     GroupRates,
     GroupWeights,

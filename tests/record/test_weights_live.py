@@ -11,7 +11,7 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from agent.daemon.daemon import AgentDaemon
-from agent.telemetry.weights import to_records
+from agent.telemetry.topic_records import to_records
 from agent.values.cycle import Cycle, sentence
 from agent.values.finding import FindingReason
 from agent.values.proposal import Proposal, ProposalReason

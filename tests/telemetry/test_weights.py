@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.telemetry.weights import MAX_ROWS, UnreadableWeightsError, key_of, to_records, weights_of
+from agent.telemetry.topic_records import MAX_ROWS, UnreadableWeightsError, key_of, to_records, weights_of
 from agent.values.weights import GroupWeights, PartitionWeight, ReadWeight, RestoreWeight, TopicWeights, group_rates
 from tests.docs.schemas import weights_schema
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agent.act.lead.lease import LeadershipPlan
+from agent.act.lease import LeadershipPlan
 from agent.execute.commands.command_context import CommandWitness
 from agent.journal.entries import JournalKey, JournalState
 from agent.web.commands import CommandDesk

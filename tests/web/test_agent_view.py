@@ -10,7 +10,7 @@ from agent.act.journal.journal_topic import no_journal
 from agent.documents.status import status_document
 from agent.errors import JournalUnavailable
 from agent.journal.entries import JournalState
-from agent.values.progress import ExecuteState
+from agent.values.plan import ExecuteState
 from agent.values.proposal import Hold, HoldReason
 from agent.values.rates import RateSource
 from tests.cli.documents import a_cluster

@@ -17,7 +17,7 @@ from agent.record.recorder import RecordingResult
 from agent.values.clock import ClockReading
 from agent.values.cycle import Cycle
 from agent.values.observation import Gap, GapCause, ObservationPart
-from agent.values.progress import ExecuteFault, ExecuteState
+from agent.values.plan import ExecuteFault, ExecuteState
 from agent.web import metrics, money_metrics
 from agent.web.agent_view import CycleFailure, LoopState
 from agent.web.app import WebServer, make_app

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agent.act.lead.lease import LeadershipPlan
+from agent.act.lease import LeadershipPlan
 from agent.errors import GaveUp, JournalUnavailable, NotAllowed
 from agent.execute.commands.command_context import CommandWitness
 from agent.journal.approvals import ApprovalState, approval_of, plan_hash

@@ -24,8 +24,7 @@ from agent.values.last_known import last_known
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Gap, GapCause, ObservationPart
-from agent.values.plan import Unplanned
-from agent.values.progress import ExecuteFault, ExecuteState
+from agent.values.plan import ExecuteFault, ExecuteState, Unplanned
 from agent.values.proposal import Outcome
 from agent.values.rates import UNKNOWN_RATES
 from agent.values.snapshot import LagSource, Range, TaskCopy, TaskRole

@@ -10,10 +10,9 @@ import pytest
 
 from agent.values.throttles import OpType, ThrottleChange, ThrottleResource
 from agent.wire import protocol
-from agent.wire.admin_client import WireAdminClient
+from agent.wire.admin_client import RawTransaction, WireAdminClient
 from agent.wire.changes import DONE, ChangeResult, Fate, ForbiddenChangeError
 from agent.wire.failure import Deadline
-from agent.wire.membership_calls import RawTransaction
 from agent.wire.protocol import (
     ALTER_PARTITION_REASSIGNMENTS,
     API_VERSIONS,

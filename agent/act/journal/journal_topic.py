@@ -16,8 +16,7 @@ from typing import NamedTuple
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
 
-from agent.act.journal.journal import JournalCompactor, TopicRead, journal_lost_error
-from agent.act.journal.topic_checks import id_of
+from agent.act.journal.journal import JournalCompactor, TopicRead, id_of, journal_lost_error
 from agent.errors import BadInput, ConfigError, FencedOut, JournalUnavailable
 from agent.journal.entries import JournalKey, JournalState, JournalTrust
 from agent.journal.record_trust import LeaderEntry, RejectionReason, check_cluster, distinct_ids

@@ -15,7 +15,7 @@ from typing import Self
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from agent.act.journal.journal import TopicRead, journal_lost_error
+from agent.act.journal.journal import TopicRead, is_other, journal_lost_error
 from agent.act.journal.journal_topic import (
     FENCED,
     JournalTopic,
@@ -28,13 +28,12 @@ from agent.act.journal.journal_topic import (
     writer_error,
     writer_settings,
 )
-from agent.act.journal.topic_checks import is_other
 from agent.errors import BadInput, ConfigError, JournalUnavailable, RackwiseError
 from agent.journal import entries, record_trust
 from agent.journal.entries import EncodedWrite, JournalState, JournalWrite, applied, numbered, rewritten
 from agent.journal.record_trust import LEADER, leader_in, leader_write
 from agent.record.librdkafka import client_settings, error_text
-from agent.telemetry.proposal_records import headers, source
+from agent.telemetry.topic_records import headers, source
 from agent.values.clock import Clock, system_clock
 from agent.values.kafka import MAX_MESSAGE_BYTES, MAX_MESSAGE_BYTES_DEFAULT
 

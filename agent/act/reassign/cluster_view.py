@@ -15,7 +15,7 @@ from agent.errors import NoBrokersYet
 from agent.execute.reassign.messages import ClusterView, PartitionView, ReadCluster, ReassignmentView
 from agent.values.kafka import MIN_INSYNC_REPLICAS, UNKNOWN_TOPIC_OR_PARTITION
 from agent.values.observation import Observation, RawReassignment, RawTopic
-from agent.values.progress import (
+from agent.values.plan import (
     BrokerProgress,
     ExecuteFault,
     ExecuteState,

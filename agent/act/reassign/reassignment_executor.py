@@ -38,7 +38,7 @@ from agent.execute.reassign.messages import (
 from agent.journal import plan_entries
 from agent.journal.entries import JournalPort, JournalState
 from agent.values.number_format import counted, lasted, sized
-from agent.values.progress import ExecutorStatus, PlanProgress
+from agent.values.plan import ExecutorStatus, PlanProgress
 from agent.values.reassignment import PlanState, ReassignmentPlan, ReassignmentPolicy
 from agent.wire.admin_client import WireAdminClient
 

@@ -18,8 +18,18 @@ from starlette.requests import Request
 from agent.act.own_files import read_key_file, reason_of
 from agent.errors import ConfigError
 from agent.values.clock import Clock, system_clock
-from agent.web.access.ambient import TrustedNetworks, certified, client_address, is_from, proxied, trusted_networks
-from agent.web.access.person import NO_ONE, VIEWER, AccessRole, SignedInPerson
+from agent.web.access.person import (
+    NO_ONE,
+    VIEWER,
+    AccessRole,
+    SignedInPerson,
+    TrustedNetworks,
+    certified,
+    client_address,
+    is_from,
+    proxied,
+    trusted_networks,
+)
 from agent.web.access.request_checks import AccessRefused, cookie_of, own_origins
 from agent.web.access.sessions import FormTokens, SessionStore
 from agent.web.access.token_file import TokenDirectory

@@ -30,7 +30,7 @@ from typing_extensions import get_original_bases, is_typeddict
 from agent.documents import cluster, config, groups, plan, proposals, status
 from agent.documents.journal import plan_rows
 from agent.propose import codec
-from agent.values import progress
+from agent.values import plan as plan_values
 from agent.values.clock import Clock
 from agent.web.access.gate import AccessGate
 from agent.web.access.person import AccessRole
@@ -314,7 +314,19 @@ def _describe_responses(responses: dict[str, Any]) -> None:
 
 
 def _documents() -> Iterator[tuple[str, Any]]:
-    for module in (cluster, config, groups, plan, proposals, status, codec, progress, problems, routes_work, answers):
+    for module in (
+        cluster,
+        config,
+        groups,
+        plan,
+        proposals,
+        status,
+        codec,
+        plan_values,
+        problems,
+        routes_work,
+        answers,
+    ):
         for name, kind in vars(module).items():
             if is_typeddict(kind) and kind.__module__ == module.__name__:
                 yield name, kind

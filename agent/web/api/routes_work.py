@@ -30,7 +30,7 @@ from agent.journal.entries import JournalState
 from agent.plan.new_partitions import gap_for, nearest_subject, perhaps_unread, subjects, why_unknown
 from agent.propose.codec import ProposalDocument
 from agent.simulate.evaluation import StageEvaluation
-from agent.values.progress import AgentsDocument
+from agent.values.plan import AgentsDocument
 from agent.values.proposal import Proposal
 from agent.web.access.person import AccessRole, SignedInPerson, require
 from agent.web.agent_view import FinishedLook

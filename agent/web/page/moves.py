@@ -17,7 +17,7 @@ from agent.web.page.environment import address, percent, rendered
 from agent.web.page.page_documents import ActingRecords
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.proposals import history_table
-from agent.web.page.svg_progress import plan_bar, progress_by_broker
+from agent.web.page.svg import plan_bar, progress_by_broker
 from agent.web.page.tables import TableCell, TableColumn, TableRow, TableSource, fields_of, replica_tiles
 from config.foreign_text import listed
 

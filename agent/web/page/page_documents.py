@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.documents.doctor import check_rows, doctor_checks
+from agent.documents.explanation import doctor_checks, doctor_rows
 from agent.documents.journal import JournalRecords
 from agent.documents.views import findings, groups, plugin_gains, racks
 from agent.documents.views_money import money
@@ -69,7 +69,7 @@ def shared_findings(of: DocumentMaker) -> list[FindingDocument]:
 def shared_checks(of: DocumentMaker) -> list[CheckDocument]:
     """Every check of doctor, with what its fault costs."""
     costs, gains = shared_costs(of), shared_gains(of)
-    return of.made("checks", lambda look: check_rows(doctor_checks(look, gains), look, costs))
+    return of.made("checks", lambda look: doctor_rows(doctor_checks(look, gains), look, costs))
 
 
 class FindingRemedy(NamedTuple):

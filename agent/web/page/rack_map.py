@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.responses import Response
 
+from agent.documents.views_money import PATH_WORDS, RackFlow, RackFlows, rack_flows
 from agent.money.traffic import bytes_words, usd_words
 from agent.values.number_format import counted, sized
 from agent.web.page.environment import group_link, rack_link
-from agent.web.page.flows import PATH_WORDS, RackFlow, RackFlows, rack_flows
 from agent.web.page.page_documents import shared_costs, shared_racks
 from agent.web.page.page_request import PageRequest, PageView
 from agent.web.page.svg_rack_map import MOST_FLOWS, MOST_ROOMS, rack_map

@@ -19,7 +19,7 @@ from agent.money.traffic import bytes_words
 from agent.values.number_format import counted, sized, usd
 from agent.web.page.environment import address, percent, proposal_link
 from agent.web.page.page_request import PageRequest, PageView
-from agent.web.page.svg_scatter import ScatterPoint, scatter
+from agent.web.page.svg import ScatterPoint, scatter
 from agent.web.page.tables import TableCell, TableColumn, TableRow, TableSource, instant_cell
 
 MOST_FILES = 1_000

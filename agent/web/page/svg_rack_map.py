@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup
 
+from agent.documents.views_money import CONSUME, MOVE, REPLICATE, RackFlow, RackFlows
 from agent.money.traffic import bytes_words, usd_words
 from agent.values.number_format import counted
 from agent.web.page.environment import rack_link, short_name
-from agent.web.page.flows import CONSUME, MOVE, REPLICATE, RackFlow, RackFlows
-from agent.web.page.svg_elements import drawing, element, group, hatching, link, number, text
+from agent.web.page.svg import drawing, element, group, hatching, link, number, text
 
 if TYPE_CHECKING:
     from agent.documents.cluster import RackDocument

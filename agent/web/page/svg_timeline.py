@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from agent.money.traffic import bytes_words
 from agent.values.number_format import counted
-from agent.web.page.svg_elements import drawing, element, group, hatching, number, text
+from agent.web.page.svg import drawing, element, group, hatching, number, text
 
 DESK, PHONE = 1080.0, 400.0
 """Widths of the picture: at a desk, and on a phone, where letters keep their size and there are fewer ticks."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from starlette.responses import Response
 
-from agent.execute.probing.decide import ProbingContext, decide
-from agent.execute.probing.values import NO_ANCHORS, past_triggers
+from agent.execute.probing_decision import ProbingContext, decide
+from agent.execute.probing_values import NO_ANCHORS, past_triggers
 from agent.explain.explain import LABELS as EVIDENCE_LABELS
 from agent.journal.entries import JournalState
 from agent.journal.triggers import TriggerEntry, TriggerVerdict, triggers
@@ -18,7 +18,7 @@ from agent.values.snapshot import RackState, Range, StreamsGroup, StreamsProcess
 from agent.web.page.environment import group_link, rack_link, utc_words
 from agent.web.page.look_documents import DocumentMaker
 from agent.web.page.page_request import PageRequest, PageView
-from agent.web.page.svg_warmups import warmup_bars
+from agent.web.page.svg import warmup_bars
 from agent.web.page.tables import TableCell, TableColumn, TableRow, TableSource, fields_of, page_rows
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import pytest
 
-from agent.cli import ask, follow
+from agent.cli import follow, running_agents
 from agent.execute.commands.command_context import OperatorKeys
 from agent.values.limits import Limits
 from tests.cli.execute.file_agent import MOVE, FileAgent, Start
@@ -18,7 +18,7 @@ from tests.cli.execute.file_agent import MOVE, FileAgent, Start
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the journal is; the proposals topic has one proposal."""
     monkeypatch.setattr("agent.daemon.start.read_proposals", lambda _loaded, _tell: (MOVE,))
-    monkeypatch.setattr(ask, "POLL_S", 0.02)
+    monkeypatch.setattr(running_agents, "POLL_S", 0.02)
     monkeypatch.setattr(follow, "POLL_S", 0.02)
     return tmp_path / "journal"
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from agent.act.commands.inbox import SpoolInbox
+from agent.act.inbox import SpoolInbox
 from agent.act.journal.file_journal import FileJournal
 from agent.execute.commands.apply import apply_commands
 from agent.execute.commands.command_context import OperatorKeys

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent.act.journal.file_journal import read_file
-from agent.act.lead.lease import LeadershipPlan
+from agent.act.lease import LeadershipPlan
 from agent.act.own_files import people
-from agent.cli import ask
+from agent.cli import running_agents
 from agent.cli.proposals import what_is_approved
 from agent.cli.running_agents import as_of
 from agent.errors import JournalUnavailable
@@ -134,13 +134,13 @@ def test_a_person_approves_exactly_what_was_published(here: Run, path: Path, sta
     )  # fmt: skip
     assert done.exit_code == 0, done.stderr
     assert done.json["done"] is True
-    assert done.json["sentence"].startswith(f"approved by {ask.who()} at 5.0 MB/s per broker")
+    assert done.json["sentence"].startswith(f"approved by {running_agents.who()} at 5.0 MB/s per broker")
     *what, figures = done.stderr.splitlines()
     assert tuple(what) == what_is_approved(MOVE)
     assert re.fullmatch(r"as published: 1\.0 kB to copy, \$/day unknown; figures of .*Z, .* ago", figures)
     given = approval_of(agent.journal.view(), MOVE.id)
     assert given is not None
-    assert (given.plan_hash, given.by, given.reason) == (plan_hash(MOVE), ask.who(), "quiet now")
+    assert (given.plan_hash, given.by, given.reason) == (plan_hash(MOVE), running_agents.who(), "quiet now")
     assert (given.throttle_bytes_per_s, given.max_moves) == (5_000_000, 2)
 
 
@@ -211,7 +211,7 @@ def test_a_second_person_is_one_with_another_key(
         return here("proposals", "approve", MOVE.id, "--yes", "-o", "json", *options(path), *who)
 
     assert "requested by ann; a second person has to approve it" in approve("ann").json["sentence"]
-    monkeypatch.setattr(ask, "who", lambda: "bob@desk")
+    monkeypatch.setattr(running_agents, "who", lambda: "bob@desk")
     again = approve("ann")
     assert (again.exit_code, "another person must approve it" in again.stderr) == (4, True), "by another name"
     assert approve("bob", "with the key of ann").exit_code == 4
@@ -262,7 +262,7 @@ def test_a_command_that_was_sent_is_said_to_wait_where_the_journal_cannot_be_rea
     here: Run, path: Path, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start().close()
-    read, reads = ask.journal, []
+    read, reads = running_agents.journal, []
 
     def once(plan: LeadershipPlan) -> JournalState:
         reads.append(plan)
@@ -270,7 +270,7 @@ def test_a_command_that_was_sent_is_said_to_wait_where_the_journal_cannot_be_rea
             raise JournalUnavailable("The journal could not be read", why="no answer in time")
         return read(plan)
 
-    monkeypatch.setattr(ask, "journal", once)
+    monkeypatch.setattr(running_agents, "journal", once)
     done = here("pause", "--wait", "1", *options(path))
     assert done.exit_code == 1
     assert "No agent answered within 1 s" in done.stderr

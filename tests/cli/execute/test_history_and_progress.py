@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agent.act.journal.file_journal import read_file
-from agent.cli import ask, follow
+from agent.cli import follow, running_agents
 from agent.cli.tables import head_row, plan_cells, throttle_line
 from agent.documents.journal import JournalRecords, ReportedMoves, plan_rows, reassign_status, throttle_rows
 from agent.journal import plan_entries
@@ -35,7 +35,7 @@ def test_history_tells_what_was_said_and_done(here: Run, path: Path, start: Star
         ("plan", MOVE.id, "done"),
         ("pause", None, "done"),
     }
-    assert {row["who"] for row in rows} == {ask.who(), "ann@desk"}
+    assert {row["who"] for row in rows} == {running_agents.who(), "ann@desk"}
     given = {row["what"]: (row["reason"], row["plan_hash"]) for row in rows}
     assert given["approve"] == ("racks", plan_hash(MOVE))
     assert given["pause"] == ("sale", None)

@@ -9,9 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from agent.web.access.ambient import client_address, trusted_networks
 from agent.web.access.gate import BURST, REFILL_S, FailedSignIns
-from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, person_name, roles_of, up_to
+from agent.web.access.person import (
+    AccessRole,
+    SignedInPerson,
+    SignInWay,
+    client_address,
+    person_name,
+    roles_of,
+    trusted_networks,
+    up_to,
+)
 from agent.web.access.request_checks import local_path
 from agent.web.access.sessions import MOST, MOST_EACH, FormTokens, SessionStore
 from agent.web.app import ServerBounds

@@ -19,9 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from agent.errors import ConfigError
-from agent.web.access.ambient import certified
+from agent.web.access.person import certified, tls_context
 from agent.web.access.request_checks import AccessRefused
-from agent.web.access.tls import tls_context
 from agent.web.health_probe import is_alive
 from config.http_settings import CertificateSettings, TlsSettings
 from tests.web.access.site import FORM, PLAN, Answer, Site, csrf_in, site
@@ -226,7 +225,7 @@ def test_a_certificate_that_ends_while_its_connection_is_open_counts_no_more() -
 def test_a_handshake_that_never_comes_is_ended(
     authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent.web.access.tls.HANDSHAKE_S", 0.3)
+    monkeypatch.setattr("agent.web.access.person.HANDSHAKE_S", 0.3)
     with over_tls(authority, tmp_path) as here:
         host, port = here.server.address.split(":")
         with socket.create_connection((host, int(port)), 20) as raw:

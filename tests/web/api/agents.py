@@ -14,7 +14,7 @@ from agent.values.cycle import AgentIdentity, Cycle
 from agent.values.limits import Limits
 from agent.values.memory import Memory
 from agent.values.observation import Observation
-from agent.values.progress import ExecuteState
+from agent.values.plan import ExecuteState
 from agent.web.agent_view import AgentView, LoopState
 from config.load import load_settings
 

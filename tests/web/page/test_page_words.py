@@ -6,7 +6,7 @@ import pytest
 from markupsafe import Markup
 
 from agent.act.journal.journal_topic import no_journal
-from agent.documents.doctor import check_rows, doctor_checks
+from agent.documents.explanation import doctor_checks, doctor_rows
 from agent.errors import JournalUnavailable
 from agent.explain.doctor_fixes import GroupFaultCosts
 from agent.journal.entries import JournalState
@@ -93,7 +93,7 @@ def test_each_group_costs_what_it_has_of_a_fault_that_several_share() -> None:
     answers.group("small", reader("s", "zz", "orders-0"), reader("t", "a", "orders-1 orders-2 orders-3 orders-4"))
     answers.group("mute", reader("m", None, "orders-0 orders-1 orders-2"))
     look = watched(answers, Limits(price=PriceLimits(usd_per_gb=0.02)))
-    (check,) = [row for row in check_rows(doctor_checks(look), look) if row["check"] == "clients send client.rack"]
+    (check,) = [row for row in doctor_rows(doctor_checks(look), look) if row["check"] == "clients send client.rack"]
     of_groups = GroupFaultCosts(look)
     costs = {name: of_groups.of(check["check"], name) for name in ("large", "small", "mute", "none")}
     assert costs["mute"].usd_per_day is None, "its reads may cross"
@@ -102,7 +102,7 @@ def test_each_group_costs_what_it_has_of_a_fault_that_several_share() -> None:
     known = [costs[name].usd_per_day or 0.0 for name in ("large", "small")]
     assert known[0] > known[1] > 0
     assert check["usd_per_day"] == pytest.approx(sum(known))
-    steps = first_steps(look, check_rows(doctor_checks(look), look))
+    steps = first_steps(look, doctor_rows(doctor_checks(look), look))
     said = {one: step.usd_per_day for one in costs for step in steps if f" of {one}" in step.sentence}
     assert {name: said[name] for name in ("large", "small")} == dict(zip(("large", "small"), known, strict=True))
     assert said.get("mute") is None

@@ -7,7 +7,7 @@ from lxml.etree import _Element as HtmlElement
 
 from agent.documents.cluster import RackDocument
 from agent.documents.views import racks
-from agent.web.page.flows import RackFlow, RackFlows
+from agent.documents.views_money import RackFlow, RackFlows
 from agent.web.page.svg_rack_map import MOST_FLOWS, MOST_ROOMS, rack_map
 from tests.web.page.answers import page_client, read, words
 from tests.web.page.test_views import page

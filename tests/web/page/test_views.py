@@ -14,8 +14,8 @@ from lxml.etree import _Element as HtmlElement
 from agent.values.finding import FindingReason, SubjectId
 from agent.values.limits import Limits
 from agent.web.page.environment import environment
-from agent.web.page.findings import _sentence
 from agent.web.page.group_tiles import _reader_name
+from agent.web.page.overview import _sentence
 from agent.web.page.page_documents import FindingRemedies
 from agent.web.page.routes import VIEWS
 from config.foreign_text import is_unsafe

@@ -17,10 +17,10 @@ from pathlib import Path
 
 from confluent_kafka import KafkaError, KafkaException
 
-from agent.act.commands.commands_topic import TopicEndOffset, TopicInbox, end_of, first_position
-from agent.act.commands.inbox import CommandInbox, SpoolInbox, spooled
+from agent.act.commands_topic import TopicEndOffset, TopicInbox, end_of, first_position
+from agent.act.inbox import CommandInbox, SpoolInbox, spooled
 from agent.act.journal.file_journal import FileJournal, read_file
-from agent.act.journal.journal import journal_lost_error
+from agent.act.journal.journal import SharedTopics, journal_lost_error, topic_problems, writable
 from agent.act.journal.journal_topic import (
     JournalTopic,
     JournalWatermark,
@@ -30,8 +30,7 @@ from agent.act.journal.journal_topic import (
     read_journal_topic,
 )
 from agent.act.journal.kafka_journal import KafkaJournal, check_watermark
-from agent.act.journal.topic_checks import SharedTopics, topic_problems, writable
-from agent.act.lead.lease import KafkaLease, LeadershipPlan, LeasePlan, committed_watermark
+from agent.act.lease import KafkaLease, LeadershipPlan, LeasePlan, committed_watermark
 from agent.errors import LEADERSHIP, FatalFailure, FencedOut, JournalUnavailable, RackwiseError, thread
 from agent.journal.entries import JournalPort, JournalState, JournalTrust
 from agent.journal.record_trust import LeaderEntry, leader_in, leader_write

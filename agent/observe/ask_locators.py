@@ -1,7 +1,9 @@
-"""Runs the external rack locators of a look: files, commands, entry points; a failure keeps the last answer.
+"""Asks the external rack locators of a look (KIP-36's RackLocator): a file, a command, or an entry point of a package.
 
-A locator that has not yet answered an earlier look (a file on a dead file server) is not asked again, so that threads
-never pile up. An unchanged table is the same object. Every failure is a gap with the age of the answer used instead.
+Each is asked at every look, side by side with the brokers, within a time and a size limit. A locator that has not yet
+answered an earlier look (a file on a dead file server) is not asked again, so that threads never pile up. An answer is
+taken whole or not at all, no sentence quotes from it, and an unchanged table is the same object. A failure is a gap:
+the last good answer replaces it, and the gap has its age.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from functools import partial
 from typing import Any
 
 from agent.observe.context import ObserveContext, ObserveQuery, ObserverState
-from agent.observe.locators.table import CommandQuestion, EntryPointQuestion, FileQuestion, LocatorQuestion
+from agent.observe.locator_table import CommandQuestion, EntryPointQuestion, FileQuestion, LocatorQuestion
 from agent.values.number_format import lasted
 from agent.values.observation import Gap, GapCause, ObservationPart, RawRackRow, RawRackTable
 from agent.values.typed_json import ForeignJsonError, read_json
@@ -176,7 +178,7 @@ def _end_all() -> None:
 # Entry points of installed packages (group ``rackwise.rack_locators``) are foreign code, so each runs in a process of
 # its own. Properties, which may hold secrets, go to it through a pipe, as arguments are visible in lists of processes.
 
-MODULE = "agent.observe.locators.entry_point"
+MODULE = "agent.observe.locator_entry_point"
 
 
 def ask_entry_point(
@@ -194,7 +196,7 @@ def ask_entry_point(
 
 def read_answer(content: bytes) -> tuple[RawRackRow, ...]:
     """The rows that `entry_point` printed. Raises CallFailed, also with the failure that it printed."""
-    from agent.observe.locators.table import decoded, rows_of  # noqa: PLC0415 it loads yaml, and few have a locator
+    from agent.observe.locator_table import decoded, rows_of  # noqa: PLC0415 it loads yaml, and few have a locator
 
     try:
         answer = read_json(decoded(content), most_bytes=len(content))
@@ -247,7 +249,7 @@ def answered_tables(
 
 def ask_locator(question: LocatorQuestion, recall: ObserverState, timeout_ms: int) -> Rows:
     """The rows of its answer. Raises CallFailed."""
-    from agent.observe.locators.table import read_table  # noqa: PLC0415 it loads yaml, and few have a locator
+    from agent.observe.locator_table import read_table  # noqa: PLC0415 it loads yaml, and few have a locator
 
     if question.name in recall.asked_locators:
         raise CallFailed(GapCause.TIMED_OUT, "it has not yet answered the request of an earlier look")

@@ -24,8 +24,8 @@ from agent.journal.triggers import TriggerEffect, TriggerPath
 from agent.values.clock import elapsed_s
 from agent.values.kafka import STABLE
 from agent.values.observation import GapCause, RawClassicGroup
+from agent.wire.admin_client import JoinRequest, JoinResponse
 from agent.wire.failure import CallFailed
-from agent.wire.membership_calls import JoinRequest, JoinResponse
 
 SESSION_TIMEOUT_MS = 6_000
 """The least that brokers take by default: what a probe that is killed can cost."""
@@ -48,7 +48,7 @@ _GONE = "UNKNOWN_MEMBER_ID"
 
 
 class CoordinatorPort(Protocol):
-    """A connection of its own to the group's coordinator (`agent.wire.membership_calls.CoordinatorConnection`)."""
+    """A connection of its own to the group's coordinator (`agent.wire.admin_client.CoordinatorConnection`)."""
 
     @property
     def fingerprint(self) -> str:

@@ -9,16 +9,16 @@ from typing import Protocol
 
 import structlog
 
-from agent.act.commands.inbox import CommandInbox
+from agent.act.inbox import CommandInbox
 from agent.act.reassign.cluster_view import acting_now
 from agent.act.reassign.reassignment_executor import ReassignmentExecutor
-from agent.act.rebalance.trigger import RebalanceTrigger
+from agent.act.trigger import RebalanceTrigger
 from agent.errors import FatalFailure, RackwiseError, unexpected
 from agent.execute.commands.command_context import ExecutorInput
 from agent.execute.reassign.messages import PlanAccepted
 from agent.journal.entries import JournalPort, JournalState
 from agent.values.observation import Observation
-from agent.values.progress import ExecuteFault, ExecuteState
+from agent.values.plan import ExecuteFault, ExecuteState
 from agent.values.typed_json import UnreadableError
 from agent.wire.admin_client import WireAdminClient
 
@@ -28,7 +28,7 @@ _FIRST = "operators' commands that wait are answered first"
 
 
 class LeadershipPort(Protocol):
-    """Source of whether this agent leads (`agent.act.lead.leadership.JournalLeadership`)."""
+    """Source of whether this agent leads (`agent.act.leadership.JournalLeadership`)."""
 
     def start(self) -> None:
         """Join the election."""

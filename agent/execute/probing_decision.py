@@ -22,7 +22,7 @@ from agent.detect.streams import (
     growing_standbys,
     readiness,
 )
-from agent.execute.probing.values import (
+from agent.execute.probing_values import (
     PastTrigger,
     ProbingDecision,
     ProbingOff,

@@ -14,7 +14,7 @@ from dataclasses import replace
 from math import inf
 from typing import NamedTuple, Protocol
 
-from agent.act.rebalance.probe import CALL_MS, SESSION_TIMEOUT_MS, CoordinatorPort, RebalanceProbe, StaleGroupError
+from agent.act.probe import CALL_MS, SESSION_TIMEOUT_MS, CoordinatorPort, RebalanceProbe, StaleGroupError
 from agent.errors import BadInput, JournalUnavailable, NoBrokersYet
 from agent.execute.reassign.messages import valid_ms
 from agent.execute.rebalance.probe_bytes import ProbeRefusal, probe_bytes
@@ -45,8 +45,8 @@ from agent.values.limits import Limits, TriState
 from agent.values.observation import GapCause, RawClassicGroup
 from agent.values.proposal import Outcome, Proposal
 from agent.values.snapshot import GroupKind, Snapshot
+from agent.wire.admin_client import JoinRequest, RawTransaction
 from agent.wire.failure import CallFailed
-from agent.wire.membership_calls import JoinRequest, RawTransaction
 from assignors.problem import TopicPartition
 
 _OFFSETS = "__consumer_offsets"

@@ -1,1 +1,0 @@
-"""Command inboxes: the commands topic and the commands directory."""

@@ -1,1 +1,0 @@
-"""Rebalance triggers of groups."""

@@ -1,1 +1,0 @@
-"""Schemas of the calls that kafka-python does not know, in its own JSON form."""
