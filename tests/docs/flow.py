@@ -24,7 +24,7 @@ PIPELINE = (
 
 SECTIONS = (
     ("values", "pure; every stage may import them", ("agent/values",)),
-    ("1. observe", "shell", ("agent/observe", "agent/observe/locators", "agent/wire")),
+    ("1. observe", "shell", ("agent/observe", "agent/wire")),
     ("2. decode", "pure", ("agent/decode",)),
     ("3. model", "pure", ("agent/model", "agent/memory")),
     ("4. detect", "pure", ("agent/detect",)),
@@ -38,22 +38,19 @@ SECTIONS = (
         "shell",
         (
             "agent/act",
-            "agent/act/lead",
             "agent/act/journal",
-            "agent/act/commands",
             "agent/act/reassign",
-            "agent/act/rebalance",
         ),
     ),
     (
         "what acting rests on",
         "pure",
         (
+            "agent/execute",
             "agent/execute/reassign",
             "agent/execute/rebalance",
             "agent/execute/commands",
             "agent/journal",
-            "agent/execute/probing",
         ),
     ),
     ("9. record", "shell", ("agent/record",)),
