@@ -18,12 +18,12 @@ from typing import Any, TypeVar, cast
 from pydantic import BaseModel
 
 from agent.act.lease import LeadershipPlan
-from agent.observe.context import ObserveScope
-from agent.observe.locator_table import (
+from agent.observe.context import (
     CommandQuestion,
     EntryPointQuestion,
     FileQuestion,
     LocatorQuestion,
+    ObserveScope,
     TableForm,
 )
 from agent.values.clock import TimeWindow, TimeWindowSet

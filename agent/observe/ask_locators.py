@@ -24,8 +24,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from agent.observe.context import ObserveContext, ObserveQuery, ObserverState
-from agent.observe.locator_table import CommandQuestion, EntryPointQuestion, FileQuestion, LocatorQuestion
+from agent.observe.context import (
+    CommandQuestion,
+    EntryPointQuestion,
+    FileQuestion,
+    LocatorQuestion,
+    ObserveContext,
+    ObserveQuery,
+    ObserverState,
+)
 from agent.values.number_format import lasted
 from agent.values.observation import Gap, GapCause, ObservationPart, RawRackRow, RawRackTable
 from agent.values.typed_json import ForeignJsonError, read_json

@@ -1,14 +1,14 @@
-"""Context of one look: clients, scope, deadlines, the last look's state, and slow parts carried with their age."""
+"""Context of one look: clients, scope, deadlines, rack locators, the last look's state, slow parts with their age."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
-from agent.observe.locator_table import LocatorQuestion
 from agent.values.clock import ClockReading
 from agent.values.kafka import (
     AUTO_CREATE_TOPICS,
@@ -41,6 +41,52 @@ SLOW_PARTS_REFRESH_MS: Mapping[ObservationPart, int] = MappingProxyType({
     ObservationPart.BROKER_CONFIGS: 60_000,
     ObservationPart.GROUP_CONFIGS: 60_000,
 })  # fmt: skip
+WANTED = "broker.ID, host.NAME, client.id.NAME or group.instance.id.NAME, and a rack"
+"""The form of a row of a rack table, as sentences name it."""
+
+
+class TableForm(StrEnum):
+    """The format of a rack table."""
+
+    PROPERTIES = "properties"
+    YAML = "yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileQuestion:
+    """Read this file."""
+
+    name: str
+    """The locator's name in ``rack.locator.class``."""
+    path: str
+    form: TableForm
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandQuestion:
+    """Run this program, without a shell, and read its output."""
+
+    name: str
+    argv: tuple[str, ...]
+    form: TableForm
+    timeout_ms: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryPointQuestion:
+    """Call this entry point of an installed package, in a process of its own."""
+
+    name: str
+    entry_point: str
+    timeout_ms: int
+    max_bytes: int
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Properties of the entry point; they may hold secrets, and go to it through a pipe."""
+
+
+LocatorQuestion = FileQuestion | CommandQuestion | EntryPointQuestion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
-"""External rack locators: the file, the command or the entry point that has a rack table, and the reader of tables.
+"""Reader of rack tables in properties or YAML (JSON is YAML), and of the rows of an entry point.
 
-Rows come in properties, in YAML (JSON is YAML), or from an entry point::
+::
 
     broker.1=a                         broker: {1: a}
     host.broker-2.example=b            host: {broker-2.example: b, 10.0.2.7: b}
@@ -14,65 +14,16 @@ which may be a secret; one name with two racks is kept for the model to judge.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Iterable, Iterator
 
 import yaml
 
+from agent.observe.context import WANTED, TableForm
 from agent.values.kafka import CLIENT_ID, GROUP_INSTANCE_ID
 from agent.values.observation import GapCause, RawRackRow
 from agent.wire.failure import CallFailed
 from config.properties import property_pairs
 from config.setting_mistake import SettingMistake
-
-WANTED = "broker.ID, host.NAME, client.id.NAME or group.instance.id.NAME, and a rack"
-"""The form of a row of a rack table, as sentences name it."""
-
-
-class TableForm(StrEnum):
-    """The format of a rack table."""
-
-    PROPERTIES = "properties"
-    YAML = "yaml"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileQuestion:
-    """Read this file."""
-
-    name: str
-    """The locator's name in ``rack.locator.class``."""
-    path: str
-    form: TableForm
-    max_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommandQuestion:
-    """Run this program, without a shell, and read its output."""
-
-    name: str
-    argv: tuple[str, ...]
-    form: TableForm
-    timeout_ms: int
-    max_bytes: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EntryPointQuestion:
-    """Call this entry point of an installed package, in a process of its own."""
-
-    name: str
-    entry_point: str
-    timeout_ms: int
-    max_bytes: int
-    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Properties of the entry point; they may hold secrets, and go to it through a pipe."""
-
-
-LocatorQuestion = FileQuestion | CommandQuestion | EntryPointQuestion
-
 
 KINDS = (GROUP_INSTANCE_ID, CLIENT_ID, "broker", "host")
 _MAX_NAME_CHARS = 1_024

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from agent.act.lead import leadership as module
 from confluent_kafka import KafkaError, KafkaException
 
+from agent.act import leadership as module
 from agent.act.journal.journal import TopicRead
 from agent.act.journal.journal_topic import JournalWatermark, TopicOffsets
 from agent.act.journal.kafka_journal import KafkaJournal

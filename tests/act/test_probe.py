@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
-from agent.act.rebalance import probe
 
+from agent.act import probe
 from agent.act.probe import ProbeResult, RebalanceProbe, StaleGroupError
 from agent.journal.triggers import TriggerEffect, TriggerPath
 from agent.values.observation import GapCause, RawClassicGroup, RawMember

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from agent.act.commands import commands_topic
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, Uuid
 
+from agent.act import commands_topic
 from agent.act.commands_topic import TopicEndOffset, TopicInbox
 from agent.act.inbox import MOST_AT_ONCE, POSITION
 from agent.act.journal.journal import UNKNOWN, TopicRead, id_of, is_other

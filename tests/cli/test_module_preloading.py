@@ -63,7 +63,8 @@ FOREIGN = {
 """What takes long to load and is of no use to a look without a problem to solve."""
 OWN = {
     "agent.act", "agent.explain.doctor", "agent.execute.reassign.machine", "pipeline.maven", "testbed",
-    "agent.execute.probing", "agent.simulate.simulate", "agent.daemon.start", "agent.web",
+    "agent.execute.probing_decision", "agent.execute.probing_values", "agent.simulate.simulate",
+    "agent.daemon.start", "agent.web",
 }  # fmt: skip
 
 

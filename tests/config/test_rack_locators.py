@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agent.daemon.limits_from_settings import to_limits, to_scope
-from agent.observe.locator_table import CommandQuestion, EntryPointQuestion, FileQuestion, TableForm
+from agent.observe.context import CommandQuestion, EntryPointQuestion, FileQuestion, TableForm
 from agent.values.limits import LocatorKind, RackLocator, RackPattern
 from config.load import LoadedSettings, SettingsRefusedError, effective, load_settings
 from tests.installed_package import offering

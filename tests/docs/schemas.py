@@ -248,7 +248,7 @@ def written() -> Mapping[str, dict[str, Any]]:
         "proposal-life.v1.json": life_schema(),
         "proposal.v1.json": proposal_schema(),
         "journal.v1.json": journal_schema(),
-        "topic_records.v1.json": weights_schema(),
+        "weights.v1.json": weights_schema(),
     }
 
 

@@ -33,7 +33,7 @@ class Watcher:
     def __exit__(self, *_error): pass
     def look(self, topics): return an_observation(a=(1, 2), b=(3,)).topic("t", (1, 2)).at()
 following.ReassignmentWatcher = Watcher
-reassigning.ask.plan_of = reassigning.ask.journal = lambda _asked: {}
+reassigning.running_agents.plan_of = reassigning.running_agents.journal = lambda _asked: {}
 reassigning._of_plan = lambda _rows, _what: PlannedReplicas({TopicPartition("t", 0): (3, 2)}, before={})
 reassigning._throttles = lambda _rows: ["the rate of broker 1"]
 sys.argv = ["rackwise", "reassign", "verify", "p-1", "-b", "127.0.0.1:1"]

@@ -27,7 +27,8 @@ from agent.journal.commands import CommandVerb, OperatorCommand, command_to_json
 from agent.journal.entries import Entry, JournalWrite, UnreadableEntryError, entry_of, to_bytes
 from agent.memory.codec import UnreadableMemoryError, memory_from_json, memory_to_json
 from agent.observe.cluster_listing import _Unusable, parse_application_lags
-from agent.observe.locator_table import TableForm, read_table
+from agent.observe.context import TableForm
+from agent.observe.locator_table import read_table
 from agent.propose.codec import BadReassignmentFile, proposal_to_bytes, read_reassignment_json
 from agent.record.proposals import proposals_in, standing_in
 from agent.record.reader import ConsumerRecord, newest_memory

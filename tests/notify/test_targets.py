@@ -36,8 +36,8 @@ def test_a_target_has_what_its_settings_say(tmp_path: Path) -> None:
     file.write_text(f"{URL}\n")
     file.chmod(0o600)
     settings = loaded(
-        f"notifier.ops.url_file={file}", "notifier.ops.events=rack,sight", "notifier.ops.groups=bill*",
-        f"notifier.off.url={URL}", "notifier.off.enabled=false", "most_per_hour=3",
+        f"targets.ops.url_file={file}", "targets.ops.events=rack,sight", "targets.ops.groups=bill*",
+        f"targets.off.url={URL}", "targets.off.enabled=false", "most_per_hour=3",
     ).settings.notify  # fmt: skip
     [(target, url)] = addresses(settings, read_key_file)
     assert (target.name, url, target.groups) == ("ops", URL, ("bill*",))
@@ -64,14 +64,14 @@ def test_a_file_without_an_address_is_refused(tmp_path: Path, text: str | None, 
         file.write_text(text)
         file.chmod(mode)
     with pytest.raises(ConfigError) as refused:
-        addresses(loaded(f"notifier.ops.url_file={file}").settings.notify, read_key_file)
+        addresses(loaded(f"targets.ops.url_file={file}").settings.notify, read_key_file)
     assert why in refused.value.why
     assert CANARY not in str(refused.value)
 
 
 def test_a_name_that_is_no_target_is_refused_with_those_that_are() -> None:
     with pytest.raises(ConfigError, match=r"notify.targets has no page: its names are: ops"):
-        addresses(loaded(f"notifier.ops.url={URL}").settings.notify, read_key_file, ["page"])
+        addresses(loaded(f"targets.ops.url={URL}").settings.notify, read_key_file, ["page"])
 
 
 def test_without_apprise_a_target_is_refused_with_the_extra_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +81,7 @@ def test_without_apprise_a_target_is_refused_with_the_extra_to_install(monkeypat
     monkeypatch.setattr(notifier, "find_spec", absent)
     assert addresses(loaded().settings.notify, read_key_file) == ()
     with pytest.raises(ConfigError, match=r"rackwise\[notify\]"):
-        addresses(loaded(f"notifier.ops.url={URL}").settings.notify, read_key_file)
+        addresses(loaded(f"targets.ops.url={URL}").settings.notify, read_key_file)
 
 
 FORMS = [
@@ -92,7 +92,7 @@ FORMS = [
 
 @pytest.mark.parametrize("url", FORMS)
 def test_no_document_of_the_settings_has_an_address(url: str) -> None:
-    found = loaded(f"notifier.ops.url={url}", "notifier.ops.topics=a")
+    found = loaded(f"targets.ops.url={url}", "targets.ops.topics=a")
     rows = {name: value for name, value, _ in effective(found)}
     assert rows["notify.targets.ops.url"] == "******"
     assert url in found.secrets()
@@ -102,15 +102,15 @@ def test_no_document_of_the_settings_has_an_address(url: str) -> None:
 
 
 MISTAKES: Mapping[str, typing.Sequence[str]] = {
-    "both": (f"notifier.ops.url={URL}", "notifier.ops.url_file=/x"),
-    "events": (f"notifier.ops.url={URL}", "notifier.ops.events=all"),
-    "severities": (f"notifier.ops.url={URL}", "notifier.ops.severities="),
-    "no URL": (f"notifier.ops.url={CANARY}",),
-    "misspelt": (f"notifier.ops.ulr={URL}",),
-    "no target": (f"notifier.ops={URL}",),
+    "both": (f"targets.ops.url={URL}", "targets.ops.url_file=/x"),
+    "events": (f"targets.ops.url={URL}", "targets.ops.events=all"),
+    "severities": (f"targets.ops.url={URL}", "targets.ops.severities="),
+    "no URL": (f"targets.ops.url={CANARY}",),
+    "misspelt": (f"targets.ops.ulr={URL}",),
+    "no target": (f"targets.ops={URL}",),
     "no map": (f"targets=ops={URL}",),
     "page": (f"page=ftp://u:{CANARY}@example.org",),
-    "neither": ("notifier.ops.topics=a",),
+    "neither": ("targets.ops.topics=a",),
     "too seldom": ("most_per_hour=0",),
 }
 
@@ -123,7 +123,7 @@ def test_no_sentence_about_a_mistake_has_an_address(name: str) -> None:
 
 
 def test_the_log_is_told_the_parts_of_an_address_that_may_be_tokens_and_no_host_or_word() -> None:
-    settings = loaded(f"notifier.ops.url=json://user:{CANARY}@127.0.0.1:8080/rackwise-x/alertsroom/{CANARY}2").settings
+    settings = loaded(f"targets.ops.url=json://user:{CANARY}@127.0.0.1:8080/rackwise-x/alertsroom/{CANARY}2").settings
     parts = set(secrets_of(addresses(settings.notify, read_key_file)))
     assert {CANARY, f"{CANARY}2"} < parts
     assert not {"127.0.0.1", "8080", "user", "alertsroom", "json"} & parts

@@ -6,8 +6,7 @@ import psutil
 import pytest
 
 from agent.observe.ask_locators import ask_locator
-from agent.observe.context import ObserverState
-from agent.observe.locator_table import CommandQuestion, EntryPointQuestion, FileQuestion
+from agent.observe.context import CommandQuestion, EntryPointQuestion, FileQuestion, ObserverState
 from agent.values.observation import RawRackRow
 from agent.wire.failure import CallFailed
 

@@ -15,8 +15,7 @@ import psutil
 import pytest
 
 from agent.observe.ask_locators import ask_locator
-from agent.observe.context import ObserverState
-from agent.observe.locator_table import CommandQuestion, FileQuestion, TableForm
+from agent.observe.context import CommandQuestion, FileQuestion, ObserverState, TableForm
 from agent.values.observation import GapCause, RawRackRow
 from agent.wire.failure import CallFailed
 from tests.observe.rack_locators import ROWS, SECRET, alive_children, failure

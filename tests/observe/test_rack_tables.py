@@ -7,7 +7,8 @@ import json
 import pytest
 
 from agent.observe.ask_locators import read_answer
-from agent.observe.locator_table import TableForm, read_table
+from agent.observe.context import TableForm
+from agent.observe.locator_table import read_table
 from agent.values.observation import RawRackRow
 from agent.wire.failure import CallFailed
 

@@ -6,8 +6,8 @@ import time
 from uuid import UUID
 
 import pytest
-from agent.act.rebalance import probe
 
+from agent.act import probe
 from agent.act.probe import RebalanceProbe, StaleGroupError
 from agent.journal.triggers import TriggerPath
 from agent.values.clock import elapsed_s, system_clock
