@@ -18,8 +18,7 @@ import psutil
 import structlog
 
 from agent.act.execute_mode import ExecuteMode
-from agent.daemon.schedule import CycleScheduler
-from agent.daemon.service_manager import ServiceManager
+from agent.daemon.schedule import CycleScheduler, ServiceManager
 from agent.errors import CLOSING, FatalFailure, RackwiseError, thread, unexpected
 from agent.journal.entries import JournalState
 from agent.loop import CycleStages, Look, run_cycle

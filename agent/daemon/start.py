@@ -23,7 +23,7 @@ from agent.act.lease import LeadershipPlan
 from agent.act.own_files import command_witness, journal_keys, people, read_key_file, witness_keys
 from agent.daemon.daemon import AgentDaemon, LoopPace
 from agent.daemon.limits_from_settings import to_leadership_plan, to_limits, to_scope
-from agent.daemon.service_manager import ServiceManager
+from agent.daemon.schedule import ServiceManager
 from agent.errors import PartialAnswer
 from agent.journal.entries import JournalState
 from agent.loop import CycleStages

@@ -103,7 +103,7 @@ def test_the_wheel_has_the_packages_and_nothing_beside_them(made: Path) -> None:
         *("agent", "assignors", "config", "pipeline", "testbed", f"rackwise-{VERSION}.dist-info")
     }
     assert times == {(2023, 11, 14, 22, 13, 20)}
-    assert "agent/daemon/service_manager.py" in names
+    assert "agent/daemon/schedule.py" in names
 
 
 def test_the_sdist_builds_the_same_wheel(made: Path, tmp_path: Path) -> None:

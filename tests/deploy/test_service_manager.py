@@ -18,7 +18,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from agent.daemon.daemon import AgentDaemon, LoopPace
-from agent.daemon.service_manager import ServiceManager
+from agent.daemon.schedule import ServiceManager
 from agent.daemon.start import agent_of
 from agent.loop import CycleStages
 from agent.record.recorder import CycleRecorder, RecordPlan

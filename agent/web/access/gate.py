@@ -36,7 +36,7 @@ from agent.web.access.token_file import TokenDirectory
 from config.http_settings import HttpSettings
 
 if TYPE_CHECKING:
-    from agent.web.access.sessions import OidcProvider
+    from agent.web.access.oidc import OidcProvider
 
 
 BURST = 5
@@ -232,7 +232,7 @@ def make_gate(settings: HttpSettings, clock: Clock = system_clock) -> AccessGate
     auth = settings.auth
     oidc = None
     if auth.oidc.issuer is not None:
-        from agent.web.access.sessions import OidcProvider as Provider  # noqa: PLC0415 slow to import, and seldom set
+        from agent.web.access.oidc import OidcProvider as Provider  # noqa: PLC0415 slow to import, and seldom set
 
         oidc = Provider(auth.oidc, client_secret(settings), settings.url or "")
     return AccessGate(
