@@ -10,12 +10,12 @@ from typing import Protocol
 import structlog
 
 from agent.act.inbox import CommandInbox
-from agent.act.reassign.cluster_view import acting_now
 from agent.act.reassign.reassignment_executor import ReassignmentExecutor
 from agent.act.trigger import RebalanceTrigger
 from agent.errors import FatalFailure, RackwiseError, unexpected
 from agent.execute.commands.command_context import ExecutorInput
 from agent.execute.reassign.messages import PlanAccepted
+from agent.execute.reassign.throttles import acting_now
 from agent.journal.entries import JournalPort, JournalState
 from agent.values.observation import Observation
 from agent.values.plan import ExecuteFault, ExecuteState

@@ -31,7 +31,7 @@ class ReassignmentWatcher:
     """Looks at reassignments and sizes again and again, with one connection."""
 
     def __init__(self, loaded: LoadedSettings) -> None:
-        from agent.act.reassign.cluster_view import CopyRates
+        from agent.execute.reassign.throttles import CopyRates
         from agent.observe.context import ObserverState
 
         self._loaded = loaded
@@ -50,8 +50,8 @@ class ReassignmentWatcher:
 
     def look(self, topics: tuple[str, ...] = ()) -> Observation:
         """Reassignments, replicas and sizes of these topics, or of all. Raises what `observe` raises."""
-        from agent.act.reassign.cluster_view import cluster_view
         from agent.daemon.limits_from_settings import to_scope
+        from agent.execute.reassign.throttles import cluster_view
         from agent.observe.observe_cluster import observe
         from agent.values.clock import system_clock
         from agent.values.observation import ObservationPart as Asked

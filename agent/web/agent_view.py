@@ -15,9 +15,9 @@ from time import monotonic
 from typing import Any, NamedTuple, TypeVar, cast
 
 from agent.act.journal.journal_topic import NoJournalError
-from agent.act.reassign.cluster_view import CopyRates, cluster_view
 from agent.documents.journal import JournalRecords, ReportedMoves
 from agent.errors import RackwiseError
+from agent.execute.reassign.throttles import CopyRates, cluster_view
 from agent.journal.entries import JournalState
 from agent.record.newest_look import AgentRun, agent_document
 from agent.record.recorder import RecordingResult

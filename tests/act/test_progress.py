@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from agent.act.reassign.cluster_view import CopyRates, acting_now, plan_progress
 from agent.act.reassign.reassignment_executor import ExecutorReporter
 from agent.execute.reassign.messages import (
     BatchPermission,
@@ -15,6 +14,7 @@ from agent.execute.reassign.messages import (
     ReassignmentView,
     TimePassed,
 )
+from agent.execute.reassign.throttles import CopyRates, acting_now, plan_progress
 from agent.journal import plan_entries
 from agent.values.plan import ExecuteState
 from agent.values.reassignment import (

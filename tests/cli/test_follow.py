@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from agent.act.reassign.cluster_view import CopyRates, cluster_view
 from agent.cli.follow import ProposalStatus, ReassignmentWatcher, _pace, whole_plan
+from agent.execute.reassign.throttles import CopyRates, cluster_view
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart, RawReassignment
 from agent.values.plan import ReplicaProgress
 from agent.values.reassignment import ReassignmentPlan, ReassignmentTarget

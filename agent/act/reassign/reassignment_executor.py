@@ -16,7 +16,7 @@ from typing import Any
 
 import structlog
 
-from agent.act.reassign.cluster_view import CopyRates, TrafficReader, no_traffic, plan_progress
+from agent.act.reassign.cluster_view import TrafficReader, no_traffic
 from agent.act.reassign.machine_driver import MachineDriver
 from agent.errors import EXECUTOR, BadInput, JournalUnavailable, RackwiseError, thread
 from agent.execute.reassign.messages import (
@@ -35,6 +35,7 @@ from agent.execute.reassign.messages import (
     RequestFate,
     RequestResult,
 )
+from agent.execute.reassign.throttles import CopyRates, plan_progress
 from agent.journal import plan_entries
 from agent.journal.entries import JournalPort, JournalState
 from agent.values.number_format import counted, lasted, sized
