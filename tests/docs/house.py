@@ -37,8 +37,6 @@ ROOT = Path(__file__).parents[2]
 BOUNDS = Path(__file__).with_name("house_bounds.json")
 PRODUCT = ("agent", "assignors", "config", "pipeline", "testbed")
 PLUGINS = "jvm/src/main"
-LATER_PARTS = ("agent/web/page", "agent/web/api", "agent/web/access", "agent/notify")
-"""Pages, API, sign-in and notifications: the goals are older than these."""
 CAPITALIZED = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]+")
 BRANCHES = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.Assert, ast.comprehension)
 
@@ -64,7 +62,6 @@ def figures() -> dict[str, float]:
         "arrows between rooms of agent/": rooms.number_of_edges(),
         "loose files in agent/": len(loose_files()),
         "Python files of agent/": len(files("agent")),
-        "Python files of agent/ without LATER_PARTS": len([path for path in files("agent") if not is_later(path)]),
         "class names used more than once in agent/, % of definitions": shared(named_in_agent),
         "class names used more than once, % of definitions": shared(names),
         "one-word class names in agent/, %": one_word(named_in_agent),
@@ -73,11 +70,6 @@ def figures() -> dict[str, float]:
         "mean complexity of functions": round(sum(complexities) / len(complexities), 2),
         "product lines": sum(path.read_text().count("\n") for path in product_files()),
     }
-
-
-def is_later(path: Path) -> bool:
-    """Whether the file belongs to one of `LATER_PARTS`, of which no goal speaks."""
-    return any(path.is_relative_to(ROOT / part) for part in LATER_PARTS)
 
 
 @cache
