@@ -1,4 +1,4 @@
-"""Documents of ``status``, ``racks``, ``doctor`` and ``cluster``."""
+"""Types of the documents of ``status``, ``racks``, ``doctor`` and ``cluster``."""
 
 from __future__ import annotations
 

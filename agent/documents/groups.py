@@ -1,4 +1,4 @@
-"""Documents of ``groups``, ``topics`` and ``top``, and the figures of traffic and price in them."""
+"""Types of the documents of ``groups``, ``topics`` and ``top``, and the figures of traffic and price in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents of ``proposals`` (with `ProposalDocument`), ``pause``, ``resume`` and ``reassign``."""
+"""Types of the documents of ``proposals`` (with `ProposalDocument`), ``pause``, ``resume`` and ``reassign``."""
 
 from __future__ import annotations
 
