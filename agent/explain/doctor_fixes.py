@@ -30,7 +30,7 @@ from agent.values.snapshot import Member, OtherGroup, RackState, ReaderGroup, Sn
 if TYPE_CHECKING:
     from agent.simulate.evaluation import StageEvaluation
 
-ASSIGNORS = frozenset(
+ASSIGNOR_REASONS = frozenset(
     {FindingReason.GROUP_KIND_IGNORES_RACKS, FindingReason.ASSIGNOR_WOULD_NOT_FIX, FindingReason.RACK_AWARENESS_OFF}
 )
 PLACED = frozenset({FindingReason.REPLICAS_SHARE_RACK, FindingReason.LEADER_SKEW})
@@ -73,7 +73,7 @@ def setting_fixes(
         if plan.reason in reasons and (not plan.findings or ids & {*plan.findings}):
             by_lines.setdefault(plan.lines, []).extend(_concerned(plan))
     for finding in findings:
-        if finding.reason in ASSIGNORS:
+        if finding.reason in ASSIGNOR_REASONS:
             lines = _awareness_lines(finding, advice, context.snapshot, context.limits)
             by_lines.setdefault(lines, []).append(f"group {finding.subject.name}")
     for finding in findings:

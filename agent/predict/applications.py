@@ -117,7 +117,7 @@ Lags = tuple[tuple[str, TaskId, int], ...]
 Assign = Callable[[StreamsProblem], StreamsResult]
 
 HIGH_AVAILABILITY = "HighAvailabilityTaskAssignor"
-ASSIGNORS: Mapping[str, str] = {
+TASK_ASSIGNORS: Mapping[str, str] = {
     HIGH_AVAILABILITY: "high_availability",
     "LegacyStickyTaskAssignor": "legacy_sticky",
     "FallbackPriorTaskAssignor": "fallback_prior",
@@ -327,7 +327,7 @@ def _unsure(topology: StreamsTopology, settings: GroupLimits) -> list[str]:
 
 def _assign_of(name: str) -> Assign | None:
     """The assignor of Kafka's class of that simple name; None where it is not one of Kafka's."""
-    function = ASSIGNORS.get(name)
+    function = TASK_ASSIGNORS.get(name)
     if function is None:
         return None
     assign: Assign = getattr(import_module(f"assignors.kafka.{function}"), function)

@@ -42,7 +42,7 @@ from assignors.kafka.streams_group_sticky_41 import streams_group_sticky_41
 from assignors.optimal import optimal_consumer
 from assignors.problem import ConsumerMember, ConsumerProblem, TaskId, TopicPartition
 
-ASSIGNORS = {UNIFORM: assign_group_uniform, RANGE: assign_group_range}
+BROKER_ASSIGNORS = {UNIFORM: assign_group_uniform, RANGE: assign_group_range}
 REGEX_NOTE = "topics that a regular-expression subscription matches are inferred from the group's assignment"
 
 
@@ -67,7 +67,7 @@ def broker_facts(
 
 def predict_consumer(group: ConsumerGroup, inputs: AssignorInput) -> Prediction:
     """The next target by the brokers' ``UniformAssignor`` or ``RangeAssignor`` (KIP-848)."""
-    assign = ASSIGNORS.get(group.assignor or "")
+    assign = BROKER_ASSIGNORS.get(group.assignor or "")
     if assign is None:
         return Prediction(group_id=group.id, assignor=group.assignor, why_not=NotPredicted.UNKNOWN_ASSIGNOR)
     subscribed = {member.id: subscribed_topics(member, group) for member in group.members}

@@ -24,9 +24,9 @@ from agent.predict.applications import (
     predict_application,
     with_bytes,
 )
-from agent.predict.broker_groups import ASSIGNORS as SERVER_SIDE
-from agent.predict.broker_groups import CLASSIC_ASSIGNORS as CLIENT_SIDE
 from agent.predict.broker_groups import (
+    BROKER_ASSIGNORS,
+    CLASSIC_ASSIGNORS,
     BrokerAssignorSettings,
     broker_facts,
     predict_classic,
@@ -50,9 +50,9 @@ from agent.values.snapshot import (
     runs_plugin,
 )
 
-ASSIGNORS: Mapping[GroupKind, Collection[str]] = {
-    GroupKind.CLASSIC_CONSUMER: CLIENT_SIDE,
-    GroupKind.CONSUMER: (*SERVER_SIDE, PLUGIN_ASSIGNOR),
+PREDICTED_ASSIGNORS: Mapping[GroupKind, Collection[str]] = {
+    GroupKind.CLASSIC_CONSUMER: CLASSIC_ASSIGNORS,
+    GroupKind.CONSUMER: (*BROKER_ASSIGNORS, PLUGIN_ASSIGNOR),
 }
 """The assignors that can be predicted of each kind of consumer group."""
 _ID = itemgetter(0)

@@ -17,7 +17,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 from agent.errors import BadInput
 from agent.plan.new_partitions import did_you_mean, unknown_group
-from agent.predict.predict import ASSIGNORS
+from agent.predict.predict import PREDICTED_ASSIGNORS
 from agent.values.kafka import BALANCE_SUBTOPOLOGY, GROUP_STANDBYS, MIN_TRAFFIC, NO_STRATEGY, NUM_STANDBYS
 from agent.values.limits import Limits
 from agent.values.number_format import counted, few
@@ -272,7 +272,7 @@ def without_rack(group: ReaderGroup, rack: str) -> ReaderGroup:
 
 def with_strategy(group: ReaderGroup, limits: Limits, strategy: str) -> tuple[ReaderGroup, Limits]:
     """The group with another assignor, or the application with another rack strategy. Raises ``BadInput``."""
-    if isinstance(group, ConsumerGroup) and (assignors := ASSIGNORS.get(group.kind)):
+    if isinstance(group, ConsumerGroup) and (assignors := PREDICTED_ASSIGNORS.get(group.kind)):
         _check_strategy(group, strategy, assignors)
         return group._replace(assignor=strategy), limits
     if group.kind in COORDINATOR_KINDS:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from agent.observe.observe_cluster import interned_observation
-from agent.predict.predict import ASSIGNORS
+from agent.predict.predict import PREDICTED_ASSIGNORS
 from agent.telemetry.events import GROUP_SHAPES
 from agent.values.observation import DescribedKind, RawConsumerGroup, RawGroup
 from agent.values.snapshot import CLASSIC_KINDS, COORDINATOR_KINDS, ONLY_ASSIGNORS, GroupKind
@@ -28,7 +28,7 @@ def test_each_kind_of_described_group_has_its_call_and_its_event() -> None:
 def test_a_kind_is_assigned_by_a_member_or_by_the_coordinator() -> None:
     assert CLASSIC_KINDS.isdisjoint(COORDINATOR_KINDS)
     assert CLASSIC_KINDS | set(COORDINATOR_KINDS) == set(GroupKind) - {GroupKind.SHARE, GroupKind.OTHER}
-    assert set(ASSIGNORS) | set(ONLY_ASSIGNORS) == set(GroupKind) - {
+    assert set(PREDICTED_ASSIGNORS) | set(ONLY_ASSIGNORS) == set(GroupKind) - {
         GroupKind.CLASSIC_STREAMS, GroupKind.SHARE, GroupKind.OTHER
     }  # fmt: skip
 

@@ -11,7 +11,7 @@ from agent.documents.journal import JournalRecords
 from agent.documents.views import findings, groups, plugin_gains, racks
 from agent.documents.views_money import money
 from agent.explain.doctor_coverage import DoctorContext
-from agent.explain.doctor_fixes import ASSIGNORS, setting_fixes
+from agent.explain.doctor_fixes import ASSIGNOR_REASONS, setting_fixes
 from agent.journal import plan_entries
 from agent.journal.commands import LeaderAnswer, answer_to
 from agent.journal.entries import JournalState
@@ -121,7 +121,7 @@ class FindingRemedies:
     def of(self, finding: Finding) -> FindingRemedy:
         """What mends this one."""
         answering = set(self._by_finding.get(finding.id, ()))
-        if finding.reason in ASSIGNORS:
+        if finding.reason in ASSIGNOR_REASONS:
             # A setting that another finding has advised may be a cause of an assignment without racks as well.
             shared = self._by_subject.get((finding.subject.kind, finding.subject.name), set()) | self._of_cluster
             answering |= {at for at in shared if self._advice[at].findings}
