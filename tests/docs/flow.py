@@ -59,7 +59,7 @@ SECTIONS = (
     ("explain and doctor", "pure", ("agent/explain",)),
     ("documents of command line and API", "pure", ("agent/documents",)),
     ("around the line", "", ("agent", "agent/daemon", "agent/web", "agent/web/access", "agent/web/api", "agent/cli")),
-    ("notifications", "pure but for targets, service and notifier", ("agent/notify",)),
+    ("notifications", "pure but for service and notifier", ("agent/notify",)),
     ("the page", "HTML of the running agent, fixed words in `templates/`; it asks no broker", ("agent/web/page",)),
     ("assignors", "pure, usable alone", ("assignors", "assignors/optimal")),
     ("Kafka's assignors", "pure, usable alone", ("assignors/kafka", "assignors/cases")),
