@@ -20,7 +20,7 @@ from agent.decode.values import (
     Subscription,
 )
 from agent.detect.find import detect
-from agent.execute.rebalance.probe_bytes import encode_sticky, encode_subscription, encode_subscription_info
+from agent.execute.probe_bytes import encode_sticky, encode_subscription, encode_subscription_info
 from agent.memory.remember import remember
 from agent.model.build_snapshot import build_snapshot
 from agent.predict.predict import predict_groups

@@ -13,7 +13,7 @@ from dataclasses import replace
 from random import Random
 
 from agent.decode.values import Assignment, StickyUserData, Subscription
-from agent.execute.rebalance.probe_bytes import encode_sticky, encode_subscription
+from agent.execute.probe_bytes import encode_sticky, encode_subscription
 from agent.values.observation import (
     Observation,
     PrincipalRights,

@@ -11,8 +11,9 @@ import pytest
 from agent.journal.entries import JournalState
 from agent.loop import CycleStages, NoopExecutor, act, run_cycle
 from agent.propose.codec import proposal_to_bytes
+from agent.record.files import read_events
 from agent.record.reader import RestoredMemory, newest_memory, restored_from
-from agent.record.recorder import CycleRecorder, RecordPlan, read_events
+from agent.record.recorder import CycleRecorder, RecordPlan
 from agent.simulate.evaluation import recorded_looks, replay, replay_look
 from agent.telemetry.events import EventKind, TelemetryEvent, from_lines, to_lines
 from agent.telemetry.looks import looks_in

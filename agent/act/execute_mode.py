@@ -27,7 +27,7 @@ from agent.execute.commands.command_context import ExpectedVerdict, OperatorKeys
 from agent.execute.probing_decision import ProbingContext, decisions
 from agent.execute.probing_values import NO_ANCHORS, past_triggers
 from agent.execute.reassign.messages import BatchPermission
-from agent.execute.rebalance.trigger_judgement import judge, learn
+from agent.execute.trigger_judgement import judge, learn
 from agent.guard.execute_checks import may_begin, may_begin_plan, next_look_ms
 from agent.guard.guard_context import GuardJournal
 from agent.guard.judge import foreseen, guard, preconditions_hold, recheck

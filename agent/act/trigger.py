@@ -2,7 +2,7 @@
 
 The order: describe the group and check it; describe its members' transactions; make the probe's bytes; write the
 intent; describe again; probe; write the outcome. The probe needs a durable and fresh intent (`messages`) and a valid
-lease. Later looks judge the result (`agent.execute.rebalance.trigger_judgement`). One trigger at a time; every call has
+lease. Later looks judge the result (`agent.execute.trigger_judgement`). One trigger at a time; every call has
 a deadline.
 """
 
@@ -16,10 +16,9 @@ from typing import NamedTuple, Protocol
 
 from agent.act.probe import CALL_MS, SESSION_TIMEOUT_MS, CoordinatorPort, RebalanceProbe, StaleGroupError
 from agent.errors import BadInput, JournalUnavailable, NoBrokersYet
+from agent.execute.probe_bytes import ProbeRefusal, probe_bytes
 from agent.execute.reassign.messages import valid_ms
-from agent.execute.rebalance.probe_bytes import ProbeRefusal, probe_bytes
-from agent.execute.rebalance.refusals import description_refusal
-from agent.execute.rebalance.trigger_judgement import (
+from agent.execute.trigger_judgement import (
     GroupView,
     expected,
     group_view,
@@ -28,6 +27,7 @@ from agent.execute.rebalance.trigger_judgement import (
     transactional,
     transactions_of,
 )
+from agent.execute.trigger_refusals import description_refusal
 from agent.journal.entries import JournalPort, JournalWrite
 from agent.journal.triggers import (
     TriggerEffect,

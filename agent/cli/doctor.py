@@ -33,7 +33,7 @@ def doctor(source: options.SettingsOptions, given: options.LookOptions) -> None:
 
 
 def _document(look: StageEvaluation) -> object:
-    from agent.documents.explanation import doctor_checks, doctor_rows
+    from agent.documents.doctor import doctor_checks, doctor_rows
 
     return doctor_rows(doctor_checks(look), look)
 

@@ -112,7 +112,7 @@ def recorded(path: Path) -> Iterator[StageEvaluation]:
 
 def _whole_looks(path: Path) -> list[CycleInputs]:
     from agent.errors import BadInput, reason
-    from agent.record.recorder import read_events
+    from agent.record.files import read_events
     from agent.simulate.evaluation import recorded_looks
 
     todo = "Name a file that an agent wrote by its setting record.file."

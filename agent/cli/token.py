@@ -15,7 +15,7 @@ from agent.errors import BadInput, ConfigError
 from agent.values.number_format import counted
 
 if TYPE_CHECKING:
-    from agent.web.access.token_file import TokenEntry
+    from agent.web.access.credentials import TokenEntry
 
 token_app = typer.Typer(help="Tokens for the agent's pages and API: new, check.", no_args_is_help=True)
 File = Annotated[
@@ -46,8 +46,8 @@ def new(
     file: File = None,
 ) -> None:
     """Make a token and print it, this once; its hash goes into the file of tokens, or is shown where there is none."""
+    from agent.web.access.credentials import append_entry, new_token, read_entries
     from agent.web.access.person import AccessRole
-    from agent.web.access.token_file import append_entry, new_token, read_entries
 
     path = file or _file(source)
     token, entry = new_token(name, AccessRole(role.value), _until_ms(expires))
@@ -70,7 +70,7 @@ def new(
 @options.expanded
 def check(source: options.SettingsOptions, file: File = None) -> None:
     """Check the file of tokens as the agent does, and list names, roles and expiry; no hash is shown."""
-    from agent.web.access.token_file import read_entries
+    from agent.web.access.credentials import read_entries
 
     path = file or _file(source)
     if path is None:

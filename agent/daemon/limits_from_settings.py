@@ -13,11 +13,10 @@ from enum import Enum
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import BaseModel
 
-from agent.act.lease import LeadershipPlan
 from agent.observe.context import (
     CommandQuestion,
     EntryPointQuestion,
@@ -46,6 +45,9 @@ from config.rack_locators import RackLocatorSettings
 from config.settings import Settings
 from config.streams_names import StreamsSettings
 from config.windows import WindowSettings
+
+if TYPE_CHECKING:
+    from agent.act.lease import LeadershipPlan
 
 _KINDS = {
     locators.WIRE: LocatorKind.WIRE,
@@ -203,6 +205,8 @@ def _question(one: LocatorSettings) -> LocatorQuestion | None:
 
 def to_leadership_plan(settings: Settings, kafka: KafkaClientConfig, agent: str) -> LeadershipPlan:
     """The leadership plan: ``kafka`` is the executor's connection for an agent, the user's own for a command."""
+    from agent.act.lease import LeadershipPlan  # noqa: PLC0415 what only looks at a cluster has no use for the journal
+
     execute, topics = settings.execute, settings.topics
     return LeadershipPlan(
         config=kafka.confluent(),

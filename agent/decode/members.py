@@ -355,7 +355,7 @@ def _user_data(protocol: str, data: bytes | None, context: DecodeContext) -> Use
     """The assignor's part of the subscription, read as that assignor writes it."""
     match protocol:
         case kafka.COOPERATIVE_STICKY:
-            return _of_generation(data, context) if data else None
+            return _shared_generation(data, context) if data else None
         case kafka.STICKY:
             return decode_sticky(data, context) if data else None
         case kafka.STREAMS_PROTOCOL:
@@ -363,7 +363,7 @@ def _user_data(protocol: str, data: bytes | None, context: DecodeContext) -> Use
     return data
 
 
-def _of_generation(data: bytes, context: DecodeContext) -> StickyUserData | Undecodable:
+def _shared_generation(data: bytes, context: DecodeContext) -> StickyUserData | Undecodable:
     """Java's members all send the same four bytes."""
     if context.generation is None or context.generation[0] != data:
         context.generation = data, decode_cooperative_sticky(data, context)

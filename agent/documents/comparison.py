@@ -10,9 +10,7 @@ from agent.documents.status import look_document
 from agent.plan.gain_thresholds import ComparisonColumn, GroupComparison, group_comparison
 from agent.plan.plugin_gain import PluginQuestion, plugin_answer, plugin_question, plugin_sentence
 from agent.predict.predict import predict, predict_groups
-from agent.simulate.evaluation import StageEvaluation
 from agent.simulate.rack_loss import RackLoss, loss_sentence
-from agent.simulate.simulate import AddedCopies, AssignmentOutcome, GroupSimulation, SimulationResult
 from agent.values.assessment import DetectionResult
 from agent.values.cycle import figures_rest_on
 from agent.values.finding import Finding
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     from agent.documents import plan as documents
     from agent.documents.plan import AssignmentCost, PlanGroup, PredictedAnswer, WarmupCost
     from agent.simulate.evaluation import StageEvaluation
+    from agent.simulate.simulate import AddedCopies, AssignmentOutcome, GroupSimulation, SimulationResult
 
 MOST_AT_THEIR_OPTIMUM = 1_000
 """Of more groups that are at their optimum already it is not asked what their own assignors would give."""

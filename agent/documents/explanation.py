@@ -1,90 +1,31 @@
-"""Documents of ``explain``, ``doctor`` and one proposal. Pure; unknown stays None.
+"""Documents of ``explain`` and of one proposal. Pure.
 
-``explain``: each rule and each check of the guard about a subject, with its numbers. ``doctor``: every check of one
-look, with the cost of its faults. A proposal: its changed rows, verdict, rules and history.
+``explain``: each rule and each check of the guard about a subject, with its numbers. A proposal: its changed rows,
+verdict, rules and history.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 from agent.documents.journal import history_of_proposal
-from agent.documents.views import plugin_gains
 from agent.execute.probing_decision import ProbingContext
 from agent.execute.probing_values import NO_ANCHORS, past_triggers
-from agent.explain.doctor import CheckState, diagnose, risks
-from agent.explain.doctor_fixes import NO_COST, fault_cost
 from agent.explain.explain import about_probing, explain
 from agent.guard.judge import explained
 from agent.journal.approvals import plan_hash
 from agent.journal.entries import JournalState
-from agent.money.costs import CrossRackCosts, costs_of
 from agent.propose.codec import proposal_to_json
 from agent.values.limits import AgentMode
-from agent.values.plan import ExplainedRule, Plan, RuleAnswer
+from agent.values.plan import ExplainedRule, RuleAnswer
 from agent.values.proposal import Allow, Hold, Proposal, Verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from agent.documents.cluster import CheckDocument
     from agent.documents.plan import ExplainedRow
     from agent.documents.proposals import ProposalChange, ProposalDetailsDocument, VerdictRow
-    from agent.explain.doctor import DoctorCheck
     from agent.propose.codec import ProposalDocument
     from agent.simulate.evaluation import StageEvaluation
-
-
-def doctor_checks(look: StageEvaluation, gains: Mapping[str, str] | None = None) -> tuple[DoctorCheck, ...]:
-    """Every check of ``doctor`` on one look: faults, then risks.
-
-    ``gains``: `plugin_gains` of the look, where they are there already.
-    """
-    faults = diagnose(
-        look.snapshot,
-        look.detection,
-        look.plan or Plan(),
-        look.limits,
-        look.before,
-        proposals=look.proposals,
-        gains=plugin_gains(look) if gains is None else gains,
-    )
-    return (*faults, *risks(look.snapshot))
-
-
-def doctor_rows(
-    found: Iterable[DoctorCheck], look: StageEvaluation, costs: CrossRackCosts | None = None
-) -> list[CheckDocument]:
-    """Checks with what their faults cost."""
-    marks: dict[CheckState, Literal["ok", "nothing", "once", "FAULT", "risk", "unknown"]] = {
-        CheckState.OK: "ok",
-        CheckState.NOTHING: "nothing",
-        CheckState.SEEN_ONCE: "once",
-        CheckState.FAULT: "FAULT",
-        CheckState.RISK: "risk",
-        CheckState.UNKNOWN: "unknown",
-    }
-    costs, rows = costs or costs_of(look.snapshot), []
-    for check in found:
-        cost = NO_COST
-        if check.state is CheckState.FAULT:
-            cost = fault_cost(check.name, check.who, costs, look)
-        row: CheckDocument = {
-            "state": marks[check.state],
-            "check": check.name,
-            "sentence": check.sentence,
-            "sentences": list(check.sentences),
-            "who": list(check.who),
-            "line": check.line,
-            "fixes": [{"who": list(fix.who), "lines": list(fix.lines)} for fix in check.fixes],
-            "cross_rack_bytes_per_s": cost.bytes_per_s,
-            "usd_per_day": cost.usd_per_day,
-            "at_most_usd_per_day": cost.at_most_usd_per_day,
-            "always_shown": check.always_shown,
-        }
-        rows.append(row)
-    return rows
 
 
 NO_JOURNAL_IN_FILE = "a telemetry file holds no journal"

@@ -24,7 +24,7 @@ from agent.execute.probing_values import (
 )
 from agent.execute.reassign.messages import BatchPermission
 from agent.execute.reassign.state import plan_scope
-from agent.execute.rebalance.refusals import refusal
+from agent.execute.trigger_refusals import refusal
 from agent.guard.guard_context import Check, GuardContext, GuardJournal, batches_left
 from agent.journal.approvals import attempt_text
 from agent.journal.commands import pause_in

@@ -1,7 +1,6 @@
-"""Records each cycle: telemetry to its topic or a file in every cycle, proposals when they change.
+"""Records each cycle: telemetry of every cycle, proposals when they change.
 
-A look is written in full where the last full one is old, was not written whole, or is not in this topic and file. A
-file has one JSON line per event, on disk when the cycle ends; a line that a crash cut is skipped by the reader.
+A look is written in full where the last full one is old, was not written whole, or is not in this topic and file.
 
 Invariants: mode observe creates and writes no topic; brokers and disks never make it raise, they give sentences; it
 holds the loop no longer than its deadline.
@@ -13,135 +12,27 @@ import os
 import socket
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Protocol, TextIO, TypeVar
+from typing import NamedTuple
 
 from confluent_kafka import KafkaException
 
-from agent.errors import BadInput, reason
+from agent.record.files import TelemetryFile
 from agent.record.librdkafka import ProducerRecord, RecordCounts, TopicPublisher
 from agent.record.own_topics import OwnTopic, OwnTopics
 from agent.record.proposals import PublishedProposal, standing_in, update
 from agent.record.reader import MEMORY_PARTITION, RestoredMemory, open_reader, restore
 from agent.telemetry.changes import FullLook, LookHead
 from agent.telemetry.derived import derived_events, derived_rows, last_report
-from agent.telemetry.events import MOST_LINE_BYTES, EventKind, TelemetryEvent, from_lines, to_lines
+from agent.telemetry.events import EventKind, TelemetryEvent, to_lines
 from agent.telemetry.looks import observation_rows
 from agent.values.clock import ClockReading
 from agent.values.cycle import AgentIdentity, Cycle
 from agent.values.memory import Memory
 from agent.values.number_format import counted
 from agent.values.observation import Observation
-from agent.values.typed_json import UnreadableError
-from config.plain_file import open_plain
-
-
-class TextLine(Protocol):
-    """A line of JSON."""
-
-    @property
-    def text(self) -> str:
-        """Without its line break."""
-
-
-Line = TypeVar("Line", bound=TextLine)
-
-
-class TelemetryFile:
-    """Appends events; renames the file to ``<file>.1`` and begins anew at its largest size."""
-
-    def __init__(self, path: Path, max_bytes: int) -> None:
-        self._path = path
-        self._max_bytes = max_bytes
-        self._file: TextIO | None = None
-        self._problem: str | None = None
-        self.written = 0
-        self.dropped = 0
-
-    def copied(self, lines: Iterable[Line]) -> Iterator[Line]:
-        """Pass the lines of one look on, and append the text of each on its way."""
-        self._problem = None
-        count = 0
-        self._open()
-        for line in lines:
-            count += 1
-            self._append(line.text)
-            yield line
-        self._close()
-        if self.problem() is None:
-            self.written += count
-        else:
-            self.dropped += count
-
-    def begins_anew(self) -> bool:
-        """Whether the next look is the first of a file."""
-        try:
-            return self._path.stat().st_size >= self._max_bytes
-        except OSError:
-            return True
-
-    def problem(self) -> str | None:
-        """A sentence when the last events could not be written."""
-        return self._problem
-
-    def _open(self) -> None:
-        try:
-            if self._path.exists() and self.begins_anew():
-                self._path.replace(self._path.with_name(self._path.name + ".1"))
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o640)
-            self._file = os.fdopen(descriptor, "w", encoding="ascii")
-        except OSError as error:
-            self._failed(error)
-
-    def _append(self, text: str) -> None:
-        if self._file is not None:
-            try:
-                self._file.write(f"{text}\n")
-            except OSError as error:
-                self._failed(error)
-
-    def _close(self) -> None:
-        file, self._file = self._file, None
-        if file is not None:
-            try:
-                file.close()
-            except OSError as error:
-                self._failed(error)
-
-    def _failed(self, error: OSError) -> None:
-        self._problem = f"{self._path}: {error.strerror}"
-        file, self._file = self._file, None
-        if file is not None:
-            with suppress(OSError):  # the same error again, from what is still in the buffer
-                file.close()
-
-
-def read_events(path: Path) -> Iterator[TelemetryEvent]:
-    """Events of a telemetry file. Raises BadInput when it cannot be read or holds something else."""
-    try:
-        with open_plain(path) as file:
-            yield from from_lines(_whole_lines(file))
-    except OSError as error:
-        raise BadInput(
-            f"{path} cannot be read", why=reason(error), todo="Give a file that record.file wrote."
-        ) from error
-    except UnreadableError as error:
-        raise BadInput(
-            f"{path} is not a telemetry file", why=str(error), todo="Give a file that record.file wrote."
-        ) from error
-
-
-def _whole_lines(file: BinaryIO) -> Iterator[bytes]:
-    """Raises UnreadableError for an overlong line: a sparse file may be one endless line."""
-    while line := file.readline(MOST_LINE_BYTES + 1):
-        if line.endswith(b"\n"):
-            yield line
-        elif len(line) > MOST_LINE_BYTES:
-            raise UnreadableError(f"a line is longer than {MOST_LINE_BYTES:,} bytes")
-
 
 RESTORE_MS = 10_000
 

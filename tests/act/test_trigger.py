@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent.act.trigger import RebalanceTrigger
 from agent.decode.values import Subscription
 from agent.errors import BadInput, FencedOut, JournalUnavailable
-from agent.execute.rebalance.probe_bytes import encode_subscription
+from agent.execute.probe_bytes import encode_subscription
 from agent.journal.entries import JournalWrite
 from agent.journal.triggers import TriggerEffect, TriggerPath, learned_of, path_at, triggers
 from agent.values.clock import ClockReading

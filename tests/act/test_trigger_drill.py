@@ -18,9 +18,9 @@ import pytest
 
 from agent.act.trigger import RebalanceTrigger
 from agent.decode.values import Subscription
-from agent.execute.rebalance.probe_bytes import encode_subscription
-from agent.execute.rebalance.refusals import RefusalReason, refusal
-from agent.execute.rebalance.trigger_judgement import judge
+from agent.execute.probe_bytes import encode_subscription
+from agent.execute.trigger_judgement import judge
+from agent.execute.trigger_refusals import RefusalReason, refusal
 from agent.journal.triggers import TriggerEffect, TriggerPath, TriggerVerdict, path_at, path_learned, triggers
 from agent.values.clock import system_clock
 from agent.values.limits import Limits, TriggerLimits, TriState

@@ -12,8 +12,8 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Partition
 
 from agent.act.trigger import RebalanceTrigger
-from agent.execute.rebalance.refusals import RefusalReason, refusal
-from agent.execute.rebalance.trigger_judgement import judge
+from agent.execute.trigger_judgement import judge
+from agent.execute.trigger_refusals import RefusalReason, refusal
 from agent.journal.triggers import TriggerEffect, TriggerPath, TriggerVerdict, learned_of, path_at, triggers
 from agent.values.clock import system_clock
 from agent.values.cycle import Cycle

@@ -30,7 +30,7 @@ from agent.decode.values import (
     StreamsSubscription,
     Subscription,
 )
-from agent.execute.rebalance.probe_bytes import encode_sticky, encode_subscription, encode_subscription_info
+from agent.execute.probe_bytes import encode_sticky, encode_subscription, encode_subscription_info
 from agent.process import no_collection
 from agent.values.memo import Memo
 from agent.values.observation import Observation, RawClassicGroup, RawMember

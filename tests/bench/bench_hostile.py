@@ -18,7 +18,7 @@ from struct import pack
 
 from agent.decode.members import decode_members
 from agent.decode.values import Assignment, Subscription
-from agent.execute.rebalance.probe_bytes import encode_subscription
+from agent.execute.probe_bytes import encode_subscription
 from agent.process import no_collection
 from agent.values.memo import Memo
 from agent.values.observation import Observation, RawClassicGroup, RawMember

@@ -21,7 +21,7 @@ from random import Random
 import numpy as np
 
 from agent.decode.values import Assignment, StickyUserData, Subscription
-from agent.execute.rebalance.probe_bytes import encode_sticky, encode_subscription
+from agent.execute.probe_bytes import encode_sticky, encode_subscription
 from agent.telemetry.looks import CycleInputs
 from agent.values.limits import Limits
 from agent.values.memo import Memo

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import yaml
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from agent.web.access.credentials import append_entry, new_token
 from agent.web.access.person import AccessRole
-from agent.web.access.token_file import append_entry, new_token
 from agent.wire.client import WireClient
 from testbed.cluster import EmbeddedCluster
 from testbed.demo.workload import ClusterWorkload

@@ -90,6 +90,7 @@ def test_a_status_loads_nothing_that_it_does_not_use(record: Record) -> None:
         f"run(['status', '--replay', {str(file)!r}], debug=False, interruptible=False)"
     )
     assert "agent.simulate.evaluation" in loaded
+    assert loaded & {"confluent_kafka", "kafka"} == set()
     assert_only_what_is_used(loaded)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.web.access.token_file import TokenDirectory
+from agent.web.access.credentials import TokenDirectory
 from tests.cli.conftest import Run
 
 

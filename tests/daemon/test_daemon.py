@@ -25,8 +25,9 @@ from agent.daemon.daemon import AgentDaemon, LoopPace
 from agent.daemon.schedule import plan_trigger
 from agent.errors import LOOKS, ClusterUnreachable, ConfigError, ThreadRule, WrongCluster
 from agent.loop import CycleStages
+from agent.record.files import read_events
 from agent.record.own_topics import OwnTopic
-from agent.record.recorder import CycleRecorder, RecordPlan, read_events
+from agent.record.recorder import CycleRecorder, RecordPlan
 from agent.values.clock import ClockReading, system_clock
 from agent.values.limits import Limits
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart

@@ -1,6 +1,6 @@
 """Assignments of members as bytes, and one assignment read alone: what leaders write and the agent only reads.
 
-As in `agent.execute.rebalance.probe_bytes`, ``decode(encode(value)) == value`` for every value that its version can
+As in `agent.execute.probe_bytes`, ``decode(encode(value)) == value`` for every value that its version can
 carry, and arrays are written in the order of the value.
 """
 
@@ -13,7 +13,7 @@ from agent.decode.decode_context import DecodeContext
 from agent.decode.members import read_assignment
 from agent.decode.streams_user_data import NEVER
 from agent.decode.values import Assignment, HostPartitions, StreamsAssignment, Undecodable, UndecodableFieldError
-from agent.execute.rebalance.probe_bytes import array, named_topology, nullable, partition_array, plain_task
+from agent.execute.probe_bytes import array, named_topology, nullable, partition_array, plain_task
 from assignors.problem import TaskId, TopicPartition
 
 

@@ -21,7 +21,7 @@ from agent.decode.values import (
     StreamsSubscriptionHeader,
     Subscription,
 )
-from agent.execute.rebalance.probe_bytes import encode_sticky, encode_subscription, encode_subscription_info
+from agent.execute.probe_bytes import encode_sticky, encode_subscription, encode_subscription_info
 from assignors.problem import TaskId, TopicPartition
 from tests.decode.assignments import decode_assignment, encode_assignment, encode_assignment_info
 

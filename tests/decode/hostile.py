@@ -12,7 +12,7 @@ from random import Random
 from struct import pack
 
 from agent.decode.values import Assignment, StreamsSubscription, Subscription
-from agent.execute.rebalance.probe_bytes import encode_subscription, encode_subscription_info
+from agent.execute.probe_bytes import encode_subscription, encode_subscription_info
 from assignors.problem import TaskId, TopicPartition
 from tests.decode.assignments import encode_assignment
 

@@ -31,7 +31,7 @@ from agent.decode.values import (
     Undecodable,
     UndecodableReason,
 )
-from agent.execute.rebalance.probe_bytes import encode_subscription, encode_subscription_info
+from agent.execute.probe_bytes import encode_subscription, encode_subscription_info
 from assignors.problem import TopicPartition
 from tests.decode.generate import LAYOUTS, Layout, mutated
 from tests.decode.oracle import Oracle, kafka_oracle

@@ -15,7 +15,7 @@ from agent.decode.decode_context import BOUNDS, NUMBER, DecodeBudget, DecodeBudg
 from agent.decode.members import decode_members, decode_subscription
 from agent.decode.streams_user_data import decode_assignment_info, decode_subscription_info
 from agent.decode.values import Assignment, Subscription, Undecodable, UndecodableReason
-from agent.execute.rebalance.probe_bytes import encode_subscription
+from agent.execute.probe_bytes import encode_subscription
 from agent.values.memo import Memo
 from agent.values.observation import RawClassicGroup
 from assignors.problem import TopicPartition

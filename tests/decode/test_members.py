@@ -22,7 +22,7 @@ from agent.decode.values import (
     Undecodable,
     UndecodableReason,
 )
-from agent.execute.rebalance.probe_bytes import encode_sticky, encode_subscription, encode_subscription_info
+from agent.execute.probe_bytes import encode_sticky, encode_subscription, encode_subscription_info
 from agent.values.memo import Memo
 from agent.values.observation import Observation, RawBroker, RawClassicGroup, RawMember, RawTopic
 from assignors.problem import TaskId, TopicPartition

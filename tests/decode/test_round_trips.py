@@ -25,7 +25,7 @@ from agent.decode.values import (
     from_modified_utf8,
     from_utf16,
 )
-from agent.execute.rebalance.probe_bytes import encode_subscription
+from agent.execute.probe_bytes import encode_subscription
 from assignors.problem import TaskId, TopicPartition
 from tests.decode.assignments import decode_assignment, encode_assignment, encode_assignment_info, to_modified_utf8
 from tests.decode.generate import LAYOUTS, Layout, mutated

@@ -48,7 +48,6 @@ SECTIONS = (
         (
             "agent/execute",
             "agent/execute/reassign",
-            "agent/execute/rebalance",
             "agent/execute/commands",
             "agent/journal",
         ),

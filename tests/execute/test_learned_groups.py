@@ -6,7 +6,7 @@ from zlib import crc32
 
 import pytest
 
-from agent.execute.rebalance.trigger_judgement import (
+from agent.execute.trigger_judgement import (
     KEPT_REBALANCES,
     learn,
     offsets_partition,

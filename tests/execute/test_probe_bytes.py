@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from agent.decode.values import StickyUserData, StreamsSubscription, Subscription
-from agent.execute.rebalance.probe_bytes import (
+from agent.execute.probe_bytes import (
     ProbeRefusal,
     encode_sticky,
     encode_subscription,

@@ -6,7 +6,7 @@ import pytest
 
 from agent.decode.members import decode_subscription
 from agent.decode.values import StickyUserData, Subscription
-from agent.execute.rebalance.probe_bytes import encode_sticky, encode_subscription, probe_bytes
+from agent.execute.probe_bytes import encode_sticky, encode_subscription, probe_bytes
 from agent.values.observation import RawClassicGroup, RawMember
 from assignors.problem import TopicPartition
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent.decode.values import Subscription
-from agent.execute.rebalance.probe_bytes import encode_subscription
-from agent.execute.rebalance.trigger_judgement import raw_group_view
+from agent.execute.probe_bytes import encode_subscription
+from agent.execute.trigger_judgement import raw_group_view
 from agent.values.observation import RawClassicGroup, RawMember
 from agent.values.snapshot import GroupKind
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.execute.rebalance.refusals import OPEN_MS, RefusalCause, RefusalReason, RefusalSource, refusal
+from agent.execute.trigger_refusals import OPEN_MS, RefusalCause, RefusalReason, RefusalSource, refusal
 from agent.journal.entries import Entry, JournalState, JournalWrite
 from agent.journal.triggers import (
     LearnedGroup,

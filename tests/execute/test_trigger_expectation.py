@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.execute.rebalance.refusals import RefusalReason, refusal
-from agent.execute.rebalance.trigger_judgement import (
+from agent.execute.trigger_judgement import (
     JUDGE_WITHIN_MS,
     MOST_CHARACTERS,
     ORPHAN_MS,
@@ -13,6 +12,7 @@ from agent.execute.rebalance.trigger_judgement import (
     expected,
     judge_one,
 )
+from agent.execute.trigger_refusals import RefusalReason, refusal
 from agent.journal.triggers import (
     LearnedGroup,
     TriggerEffect,

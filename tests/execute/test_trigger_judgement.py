@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from agent.execute.rebalance.trigger_judgement import (
+from agent.execute.trigger_judgement import (
     JUDGE_WITHIN_MS,
     MOST_CHARACTERS,
     ORPHAN_MS,

@@ -35,7 +35,7 @@ with atheris.instrument_imports(include=["agent.decode"]):
         Subscription,
         Undecodable,
     )
-    from agent.execute.rebalance.probe_bytes import encode_sticky, encode_subscription, encode_subscription_info
+    from agent.execute.probe_bytes import encode_sticky, encode_subscription, encode_subscription_info
     from tests.decode.assignments import decode_assignment, encode_assignment, encode_assignment_info
 
 from agent.values.observation import Observation, RawClassicGroup, RawMember

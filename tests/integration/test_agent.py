@@ -20,7 +20,7 @@ import pytest
 
 from agent.daemon.start import agent_of
 from agent.propose.codec import proposal_to_bytes
-from agent.record.recorder import read_events
+from agent.record.files import read_events
 from agent.simulate.evaluation import recorded_looks, replay_look
 from config.load import load_settings
 from testbed.cluster import EmbeddedCluster

@@ -15,8 +15,8 @@ import pytest
 import yaml
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from agent.web.access.credentials import append_entry, new_token
 from agent.web.access.person import AccessRole
-from agent.web.access.token_file import append_entry, new_token
 from testbed.cluster import EmbeddedCluster
 from tests.agent_process import Running, wait_for
 from tests.command import rackwise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent.execute.rebalance.trigger_judgement import group_view, transactional
+from agent.execute.trigger_judgement import group_view, transactional
 from agent.journal.entries import JournalWrite
 from agent.journal.triggers import (
     DAY_MS,

@@ -9,7 +9,7 @@ import pytest
 
 from agent.decode.members import decode_members
 from agent.decode.values import StickyUserData
-from agent.execute.rebalance.probe_bytes import encode_sticky
+from agent.execute.probe_bytes import encode_sticky
 from agent.model.build_snapshot import build_snapshot
 from agent.values.limits import Limits
 from agent.values.memo import Memo

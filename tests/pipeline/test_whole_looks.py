@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from pyspark.sql import functions as F
 
 from agent.loop import CycleStages, run_cycle
-from agent.record.recorder import CycleRecorder, RecordPlan, read_events
+from agent.record.files import read_events
+from agent.record.recorder import CycleRecorder, RecordPlan
 from agent.telemetry.changes import FullLook, LookHead
 from agent.telemetry.events import MOST_LINE_BYTES, EventKind, TelemetryEvent, to_lines
 from agent.telemetry.looks import CycleInputs, observation_rows

@@ -25,8 +25,8 @@ from agent.execute.probing_values import (
     ProbingTrigger,
     past_triggers,
 )
-from agent.execute.rebalance.refusals import refusal
-from agent.execute.rebalance.trigger_judgement import judge, learn
+from agent.execute.trigger_judgement import judge, learn
+from agent.execute.trigger_refusals import refusal
 from agent.guard.execute_checks import next_look_ms
 from agent.values.clock import system_clock
 from agent.values.cycle import Cycle

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from agent.errors import BadInput
-from agent.record.recorder import TelemetryFile, read_events
+from agent.record.files import TelemetryFile, read_events
 from agent.telemetry.looks import looks_in
 from tests.record.test_telemetry import SMALL, lines_of
 

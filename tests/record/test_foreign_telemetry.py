@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from agent.errors import BadInput
+from agent.record.files import read_events
 from agent.record.newest_look import newest_events
 from agent.record.reader import newest_memory
-from agent.record.recorder import read_events
 from agent.record.running_agent import KINDS, newest_in_file
 from agent.telemetry.events import MAX_RECORD_CHARS, MOST_LINE_BYTES, EventKind, TelemetryEvent, from_lines, to_lines
 from agent.values.limits import Limits

@@ -18,6 +18,7 @@ from starlette.requests import Request
 from agent.act.own_files import read_key_file, reason_of
 from agent.errors import ConfigError
 from agent.values.clock import Clock, system_clock
+from agent.web.access.credentials import FormTokens, SessionStore, TokenDirectory
 from agent.web.access.person import (
     NO_ONE,
     VIEWER,
@@ -31,8 +32,6 @@ from agent.web.access.person import (
     trusted_networks,
 )
 from agent.web.access.request_checks import AccessRefused, cookie_of, own_origins
-from agent.web.access.sessions import FormTokens, SessionStore
-from agent.web.access.token_file import TokenDirectory
 from config.http_settings import HttpSettings
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agent.web.access.credentials import CALLBACK, OIDC, STATE_S, PendingSignIn, PendingSignIns
 from agent.web.access.gate import AccessGate
 from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, not_allowed, person_name, person_of
 from agent.web.access.request_checks import (
@@ -42,7 +43,6 @@ from agent.web.access.request_checks import (
     refusal_answer,
     replayed,
 )
-from agent.web.access.sessions import CALLBACK, OIDC, STATE_S, PendingSignIn, PendingSignIns
 
 HEALTH = frozenset(("/livez", "/readyz", "/metrics"))
 """Paths that need no sign-in and are answered as they are."""

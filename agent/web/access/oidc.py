@@ -23,9 +23,9 @@ from joserfc.jwk import KeySet
 from joserfc.jws import JWSRegistry
 
 from agent.errors import reason
+from agent.web.access.credentials import CALLBACK, PendingSignIn, PendingSignIns
 from agent.web.access.person import SignedInPerson, SignInWay, person_name, roles_of
 from agent.web.access.request_checks import AccessRefused
-from agent.web.access.sessions import CALLBACK, PendingSignIn, PendingSignIns
 from config.foreign_text import safe_text
 from config.http_settings import OidcSettings, is_loopback
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent.documents.explanation import doctor_checks, doctor_rows
+from agent.documents.doctor import doctor_checks, doctor_rows
 from agent.documents.journal import JournalRecords
 from agent.documents.views import findings, groups, plugin_gains, racks
 from agent.documents.views_money import money

@@ -18,11 +18,11 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from agent.web.access.credentials import append_entry, new_token
 from agent.web.access.gate import AccessGate, hosts_of, make_gate
 from agent.web.access.middleware import csrf_token
 from agent.web.access.person import AccessRole, person_of, require, tls_context, trusted_networks
 from agent.web.access.request_checks import pages
-from agent.web.access.token_file import append_entry, new_token
 from agent.web.agent_view import AgentView
 from agent.web.app import ServerBounds, WebServer, make_app
 from agent.web.commands import CommandDesk

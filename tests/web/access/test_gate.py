@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.web.access.credentials import MOST, MOST_EACH, FormTokens, SessionStore
 from agent.web.access.gate import BURST, REFILL_S, FailedSignIns
 from agent.web.access.person import (
     AccessRole,
@@ -21,7 +22,6 @@ from agent.web.access.person import (
     up_to,
 )
 from agent.web.access.request_checks import local_path
-from agent.web.access.sessions import MOST, MOST_EACH, FormTokens, SessionStore
 from agent.web.app import ServerBounds
 from config.http_settings import RoleSettings
 from tests.web.access.site import FORM, PLAN, Site, csrf_in, fresh_address, site

@@ -177,7 +177,7 @@ def test_a_state_counts_in_the_browser_that_began_only(here: Site, issuer: Issue
 
 
 def test_an_old_state_counts_no_more(here: Site, issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent.web.access.sessions.STATE_S", -1.0)
+    monkeypatch.setattr("agent.web.access.credentials.STATE_S", -1.0)
     refused(here, come_back(here, issuer))
 
 

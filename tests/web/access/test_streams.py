@@ -9,8 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from agent.web.access.credentials import SessionStore
 from agent.web.access.person import AccessRole, SignedInPerson, SignInWay, up_to
-from agent.web.access.sessions import SessionStore
 from agent.web.api import application
 from tests.cli.documents import a_cluster
 from tests.web.access.site import Site, site

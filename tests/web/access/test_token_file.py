@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from agent.errors import BadInput, ConfigError
+from agent.web.access.credentials import TokenDirectory, append_entry, entries_in, new_token, read_entries
 from agent.web.access.person import AccessRole, up_to
-from agent.web.access.token_file import TokenDirectory, append_entry, entries_in, new_token, read_entries
 
 HASH = "0" * 32 + ":" + "1" * 64
 

@@ -6,7 +6,7 @@ import pytest
 from markupsafe import Markup
 
 from agent.act.journal.journal_topic import no_journal
-from agent.documents.explanation import doctor_checks, doctor_rows
+from agent.documents.doctor import doctor_checks, doctor_rows
 from agent.errors import JournalUnavailable
 from agent.explain.doctor_fixes import GroupFaultCosts
 from agent.journal.entries import JournalState

@@ -12,7 +12,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from agent.execute.rebalance.trigger_judgement import GroupView, group_view
+from agent.execute.trigger_judgement import GroupView, group_view
 from agent.journal.entries import JournalState
 from agent.journal.triggers import LearnedGroup, acted_at, learned_of, open_triggers
 from agent.values.kafka import COOPERATIVE_ASSIGNORS, EAGER_ASSIGNORS, MEMBERLESS_STATES, STABLE

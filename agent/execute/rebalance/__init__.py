@@ -1,1 +1,0 @@
-"""Rebalance triggers: refusals, the probe's bytes and the judgement. Pure."""
