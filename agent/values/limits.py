@@ -19,6 +19,9 @@ from typing import NamedTuple
 from agent.values.clock import TimeWindowSet
 from agent.values.kafka import NO_STRATEGY
 
+CLUSTER_BUDGET = MappingProxyType({"budget of": "cluster"})
+"""Metadata of a limit that counts over all groups of a cluster: no part of a cluster can keep it alone."""
+
 
 class TriState(StrEnum):
     """A setting about a group; unknown leaves it to what its members show."""
@@ -117,7 +120,7 @@ class WeightsLimits:
 class ProposalLimits:
     """How many proposals are made at a time, and how long they are valid."""
 
-    max_per_cycle: int = 1_000
+    max_per_cycle: int = field(default=1_000, metadata=CLUSTER_BUDGET)
     max_moves: int = 1_000
     ttl_ms: int = 900_000
     trigger_cooldown_ms: int = 60_000
@@ -181,9 +184,9 @@ class TriggerLimits(GroupTriggerLimits):
 
     own_rebalance_wait_ms: int = 300_000
     budget_per_group_per_hour: int = 6
-    budget_per_cycle: int = 5
-    budget_per_hour: int = 100
-    budget_per_day: int = 500
+    budget_per_cycle: int = field(default=5, metadata=CLUSTER_BUDGET)
+    budget_per_hour: int = field(default=100, metadata=CLUSTER_BUDGET)
+    budget_per_day: int = field(default=500, metadata=CLUSTER_BUDGET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

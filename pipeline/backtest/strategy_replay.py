@@ -11,10 +11,10 @@ Invariant: nothing that comes after a look has any part in what is made of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
 from math import isnan
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agent.detect.find import detect
 from agent.guard.judge import guard
@@ -32,7 +32,7 @@ from agent.plan.make import make_plan
 from agent.propose.make import propose
 from agent.values.assessment import DetectionResult
 from agent.values.finding import SubjectId
-from agent.values.limits import Limits
+from agent.values.limits import CLUSTER_BUDGET, Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory, PredictionMemory
 from agent.values.plan import Plan
@@ -43,7 +43,7 @@ from pipeline.backtest.look import HistoryLook, seen_under
 from pipeline.backtest.strategies import AS_RECORDED, BacktestStrategy, limits_under
 
 _STAGES = ("model", "detect", "plan", "propose", "effects", "limits")
-_CLUSTER_BUDGET = 1 << 40
+_NO_BOUND = 1 << 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,14 +217,14 @@ def _entry(proposal: Proposal, journal: JournalState, at_ms: int) -> Entry:
 
 def without_cluster_bounds(limits: Limits) -> Limits:
     """The budgets of a cluster as a whole cannot be kept by its parts; those of each group hold."""
-    trigger = replace(
-        limits.trigger,
-        budget_per_cycle=_CLUSTER_BUDGET,
-        budget_per_hour=_CLUSTER_BUDGET,
-        budget_per_day=_CLUSTER_BUDGET,
-    )
-    proposals = replace(limits.proposals, max_per_cycle=_CLUSTER_BUDGET)
-    return replace(limits, trigger=trigger, proposals=proposals)
+    sections: dict[str, Any] = {one.name: getattr(limits, one.name) for one in fields(limits)}
+    lifted = {name: replace(of, **bounds) for name, of in sections.items() if (bounds := _lifted_bounds(of))}
+    return replace(limits, **lifted)
+
+
+def _lifted_bounds(section: Any) -> dict[str, int]:
+    marked = fields(section) if is_dataclass(section) else ()
+    return {one.name: _NO_BOUND for one in marked if one.metadata == CLUSTER_BUDGET}
 
 
 def _weighed(look: HistoryLook, snapshot: Snapshot, detection: DetectionResult, limits: Limits) -> Snapshot:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent.errors import BadInput
-from agent.values.limits import AgentMode, GainLimits, GroupLimits, Limits, TriggerLimits, TriState
+from agent.values.limits import AgentMode, GainLimits, GroupLimits, GroupTriggerLimits, Limits, TriState
 from pipeline.backtest.replay import LONGEST_MS
 from pipeline.backtest.strategies import BUILT_IN, READ_IN_A_LOOK, chosen, limits_under
 from pipeline.backtest.units import WHOLE, BacktestPart, unit_id
@@ -14,7 +14,7 @@ RECORDED = Limits(
     mode=AgentMode.PROPOSE,
     gain=GainLimits(min_share=0.07),
     groups={"app": GroupLimits(known=True, max_warmup_replicas=5)},
-    group_triggers={"readers": TriggerLimits(long_poll=TriState.NO)},
+    group_triggers={"readers": GroupTriggerLimits(long_poll=TriState.NO)},
 )
 
 
@@ -58,6 +58,7 @@ def test_what_holds_for_every_group_reaches_groups_with_settings_of_their_own() 
         pytest.param("patient:min_gain_share=0.5", lambda limits: limits.gain.min_share == 0.5, id="a built-in one"),
         pytest.param("mine:min_gain_partitions=3", lambda limits: limits.gain.min_partitions == 3, id="a new one"),
         pytest.param("mine:trigger.rolling=yes", lambda limits: limits.trigger.rolling is TriState.YES, id="a word"),
+        pytest.param("mine:trigger.budget_per_day=7", lambda limits: limits.trigger.budget_per_day == 7, id="a budget"),
         pytest.param(
             "mine:execute.payback_max_days=null", lambda limits: limits.execute.payback_days is None, id="no bound"
         ),

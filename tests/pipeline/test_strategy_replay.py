@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
 from agent.propose.codec import proposal_to_bytes
 from agent.simulate.evaluation import replay_look
 from agent.telemetry.looks import CycleInputs
-from agent.values.limits import ScopeLimits
+from agent.values.limits import Limits, ScopeLimits, TriggerLimits
 from agent.values.memo import Memo
+from agent.values.typed_json import to_json
 from agent.values.weights import NOT_WEIGHED, FreshWeights, RestoreWeight
 from assignors.problem import TopicPartition
 from pipeline.backtest.costs import CostModel
@@ -19,7 +20,7 @@ from pipeline.backtest.look import HistoryLook, UnusableLook, whole_look
 from pipeline.backtest.replay import StrategyResult, replay
 from pipeline.backtest.slices import LookRebuilder, LookSlicer
 from pipeline.backtest.strategies import chosen
-from pipeline.backtest.strategy_replay import StrategyReplay
+from pipeline.backtest.strategy_replay import StrategyReplay, without_cluster_bounds
 from tests.builders import Answers, reader
 from tests.pipeline.histories import FREE, recorded, shop, strategy_limits, with_tasks
 
@@ -236,6 +237,20 @@ def test_groups_apart_hold_what_the_whole_look_holds(buckets: int) -> None:
             assert all(one.snapshot.topics[name] == whole_one.snapshot.topics[name] for name in one.snapshot.topics)
             assert one.limits == whole_one.limits
             assert one.memory.brokers == whole_one.memory.brokers
+
+
+def test_budgets_over_all_groups_do_not_bind_a_part_of_them_and_all_other_limits_do() -> None:
+    before, after = to_json(Limits, Limits()), to_json(Limits, without_cluster_bounds(Limits()))
+    lifted = {
+        f"{section}.{name}"
+        for section, of in before.items()
+        if isinstance(of, dict)
+        for name, value in of.items()
+        if value != after[section][name]
+    }
+    budgets = {f"trigger.{one.name}" for one in fields(TriggerLimits) if one.name.startswith("budget_per_")}
+    assert lifted == {"proposals.max_per_cycle", *budgets} - {"trigger.budget_per_group_per_hour"}
+    assert len(lifted) == 4
 
 
 def test_groups_apart_have_the_weights_of_the_pipeline() -> None:
