@@ -45,7 +45,8 @@ test: venv jar lint imports ## what CI runs: lint, types, import rules, all quic
 
 .PHONY: others-beside
 others-beside: venv
-	@nice -n 10 $(MAKE) --no-print-directory types java unit pipeline
+	@# the pipeline takes longest and has one lane, so it begins first and goes before those that have two
+	@nice -n 8 $(MAKE) --no-print-directory pipeline types java unit UNIT="nice -n 5"
 
 .PHONY: deploy-tools
 deploy-tools: venv ## helm, kubeconform and kustomize for the tests of packages, by Go, into the user's cache
@@ -96,7 +97,7 @@ imports: venv ## who may know whom
 
 .PHONY: unit
 unit: venv ## tests that need no broker
-	$(BIN)/pytest -q -n 2 --dist worksteal -m "not integration and not drill" --ignore=tests/pipeline
+	$(UNIT) $(BIN)/pytest -q -n 2 --dist worksteal -m "not integration and not drill" --ignore=tests/pipeline
 
 .PHONY: pipeline
 pipeline: venv ## tests of the Spark pipeline, all in one session
