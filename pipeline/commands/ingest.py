@@ -116,6 +116,7 @@ def _run(job: SparkCommand, task: _Task, stop: StopSignal) -> int:
         max_records=spark.max_records,
         interval_ms=spark.interval_ms,
         late_after_ms=spark.late_after_ms,
+        busy_share=spark.busy_share,
         accept_data_loss=task.accept_data_loss,
     )
     made = streams(

@@ -7,6 +7,7 @@ same batch comes again with the same number and the same offsets, and tables lea
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from pipeline.kafka import TopicClient, TopicIdentity
 from pipeline.schemas.bronze import QUARANTINE
 from pipeline.schemas.table import TableSpec
 from pipeline.stream.checkpoint import OffsetSpan, StreamCheckpoint, StreamIdentity, TopicSources
+from pipeline.stream.pace import BatchPace
 from pipeline.stream.progress import BatchReport, TopicLag, lag_of
 from pipeline.tables import TableStore, WriterBatch
 from pipeline.transforms.parse import accepted, quarantined
@@ -46,6 +48,8 @@ class SourceSettings:
     """Least time between the beginnings of two batches."""
     late_after_ms: int
     """How long an hour stays open after its end."""
+    busy_share: float = 1.0
+    """Share of the time that batches take at most where they are long (`BatchPace`)."""
     accept_data_loss: bool = False
     """Whether to go on over records that are gone, and write the hole down."""
 
@@ -108,6 +112,10 @@ class TopicStream:
         self._writer = ""
         self._query: StreamingQuery | None = None
         self._failure: RackwiseError | None = None
+        self._pace: BatchPace | None = None
+        self._is_over = threading.Event()
+        """Set to end a pause."""
+        self._is_pausing = False
         self._position: dict[int, int] = {}
         self._newest_ms: dict[int, int] = {}
         """Partition -> when its newest record that was read was written, as far as this process read any."""
@@ -164,6 +172,8 @@ class TopicStream:
         )
         trigger = {"availableNow": True} if once else {"processingTime": f"{reading.interval_ms} milliseconds"}
         self._failure = None
+        self._pace = None if once else BatchPace(reading.busy_share)
+        self._is_over.clear()
         self._query = writer.trigger(**trigger).start()
 
     def lag(self) -> TopicLag | None:
@@ -195,13 +205,15 @@ class TopicStream:
 
     def stop(self) -> None:
         """End it now; a batch that is not done will come again."""
+        self._is_over.set()
         if self._query is not None and self._query.isActive:
             self._query.stop()
 
     @property
     def is_in_batch(self) -> bool:
         """Whether it is in the middle of a batch."""
-        return self._query is not None and self._query.isActive and bool(self._query.status["isTriggerActive"])
+        query = self._query
+        return not self._is_pausing and query is not None and query.isActive and bool(query.status["isTriggerActive"])
 
     def _batch(self, records: DataFrame, number: int) -> None:
         try:
@@ -242,6 +254,22 @@ class TopicStream:
             since_start=self.records,
         )
         self._on_batch(report)
+        if self._pace is not None and not self._is_full(span):
+            self._pause(self._pace.pause_s(report.seconds))
+
+    def _is_full(self, span: OffsetSpan) -> bool:
+        """Whether the batch has as many records as a batch may have: then more of them wait."""
+        read = sum(end - span.start.get(partition, 0) for partition, end in span.end.items())
+        return read >= self._reading.max_records - len(span.end)  # Spark divides among partitions, and rounds down
+
+    def _pause(self, seconds: float) -> None:
+        """Within the batch, as Spark begins the next one by its own clock: all of the batch is written."""
+        if seconds <= 0.0:
+            return
+        self._say(f"{self.plan.name}: batches take long, so the next one begins in {seconds:.0f} s (spark.busy_share)")
+        self._is_pausing = True
+        self._is_over.wait(seconds)
+        self._is_pausing = False
 
     def _write(
         self,

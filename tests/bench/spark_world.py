@@ -74,9 +74,12 @@ class World(NamedTuple):
 MINUTES = World(10_000, MINUTE_MS, full=(0, 9), recorded=(0, 7, 8, 9, 18, 19, 20), warm=3)
 BATCHED = World(10_000, MINUTE_MS, full=(0,), recorded=tuple(range(16)), warm=6, of_a_batch=5)
 """As with ``spark.interval: 5m``: after the first look, five looks a batch."""
+PACED = World(10_000, MINUTE_MS, full=(0, 10), recorded=tuple(range(20)), warm=4)
+"""Each in its own minute, batches at the command's own pace."""
 QUICK = World(10_000, QUICK_MS, full=(0,), recorded=tuple(range(91)), warm=31, of_a_batch=30, look_every="1m")
 """The same where a look is recorded each ten seconds."""
 SMALL = World(1_000, QUICK_MS, full=(0,), recorded=tuple(range(16)), warm=5)
+WORLDS = {"small": SMALL, "minutes": MINUTES, "batched": BATCHED, "paced": PACED, "quick": QUICK}
 
 
 class Took(NamedTuple):
@@ -106,12 +109,12 @@ tell = partial(told.tell, "world")
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=("minutes", "batched", "quick", "small"), action="append")
+    parser.add_argument("--only", choices=tuple(WORLDS), action="append")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--make", action="store_true", help="write the looks alone")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as own:
-        for name, world in (("small", SMALL), ("minutes", MINUTES), ("batched", BATCHED), ("quick", QUICK)):
+        for name, world in WORLDS.items():
             if given.only and name not in given.only:
                 continue
             folder = (given.folder or Path(own)) / name
@@ -154,6 +157,8 @@ def run(name: str, world: World, folder: Path) -> None:
         feed = _Feed(cluster.bootstrap_servers, folder)
         interval_s = INTERVAL_S if world.of_a_batch > 1 else 5
         given = {"spark.look_every": world.look_every, "spark.interval": f"{interval_s}s"}
+        if name != "paced":
+            given["spark.busy_share"] = "1"
         with _Ingest(cluster.bootstrap_servers, tables, given) as ingest:
             if name == "minutes":
                 tell_minutes(world, [_one(feed, ingest, look) for look in world.recorded], ingest.family)
@@ -207,7 +212,7 @@ def tell_minutes(world: World, took: list[Took], family: ProcessFamily) -> None:
     note = f"mean of {len(by_kind[1])}, 9 to 11 minutes later; {compilers[1]}"
     tell(f"{what}, a look by changes, CPU", changed, "s", note=note)
     tell(f"{what}, slowest look until it is in gold", max(one.seconds for one in later), "s")
-    tell(f"{what}, one look a minute, the mix of an hour", mix / 60, "cores", GOAL_CORE)
+    tell(f"{what}, one look a minute and one a batch, the mix of an hour", mix / 60, "cores")
     tell_memory(what, family)
 
 
@@ -231,13 +236,15 @@ def tell_batches(world: World, took: list[Took], family: ProcessFamily) -> None:
 
 def tell_stream(world: World, stream: Stream, family: ProcessFamily) -> None:
     """Looks in their own time."""
-    what = f"{size_of(world)}, a look by changes each {world.every_ms // 1_000} s"
+    is_paced = world is PACED
+    what = f"{size_of(world)}, a look {'' if is_paced else 'by changes '}each {world.every_ms // 1_000} s"
     each_s = stream.cpu_s / len(stream.took)
     note = f"{len(stream.took)} looks in {stream.wall_s:.0f} s, {stream.compilers_s:.0f} s of it Java's compilers"
     tell(f"{what}, CPU of one", each_s, "s", note=note)
-    tell(f"{what}, of the time until the next", each_s / (world.every_ms / 1_000), "cores")
+    cores = each_s * 1_000 / world.every_ms
+    tell(f"{what}, of the time until the next", cores, "cores", GOAL_CORE if is_paced else None)
     tell(f"{what}, until it is in gold, median", statistics.median(stream.took), "s")
-    tell(f"{what}, until it is in gold, slowest", max(stream.took), "s", GOAL_S)
+    tell(f"{what}, until it is in gold, slowest", max(stream.took), "s", None if is_paced else GOAL_S)
     tell_memory(what, family)
 
 

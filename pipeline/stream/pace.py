@@ -1,0 +1,29 @@
+"""Pace of a stream: where batches take long, they come seldom and have more records each."""
+
+from __future__ import annotations
+
+from collections import deque
+
+_COMPARED_BATCHES = 3
+_LONG_BATCH_S = 30.0
+_LONGEST_PAUSE_S = 300.0
+
+
+class BatchPace:
+    """How long a stream pauses after a batch.
+
+    What a batch writes anew however much it reads is shared by all of its records, so fewer batches take less. The
+    least of the last few counts: some have work that comes seldom, as histories, and in the first ones Java compiles.
+    """
+
+    def __init__(self, busy_share: float) -> None:
+        self._share = busy_share
+        self._last_s: deque[float] = deque(maxlen=_COMPARED_BATCHES)
+
+    def pause_s(self, took_s: float) -> float:
+        """Seconds until the next batch, after one that took so long; 0.0 where a batch is short."""
+        self._last_s.append(took_s)
+        least_s = min(self._last_s)
+        if len(self._last_s) < _COMPARED_BATCHES or least_s < _LONG_BATCH_S:
+            return 0.0
+        return min(max(0.0, least_s / self._share - took_s), _LONGEST_PAUSE_S)

@@ -1,0 +1,93 @@
+"""Pace: long batches come seldom, and everything else is as if there were none."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from pipeline.schemas.bronze import TELEMETRY
+from pipeline.stream import pace
+from pipeline.stream.pace import BatchPace
+from pipeline.tables import TableStore
+from testbed.cluster import EmbeddedCluster
+from tests.observe.live import wait_for
+from tests.pipeline.topics import Counted, Topics, counted, runner
+
+ENDS_WITHIN_S = 15.0
+
+
+def pauses(share: float, *took_s: float) -> list[float]:
+    stream = BatchPace(share)
+    return [round(stream.pause_s(seconds), 3) for seconds in took_s]
+
+
+def test_batches_that_take_long_take_the_share_of_the_time() -> None:
+    assert pauses(0.4, 40, 40, 40, 44, 48) == [0, 0, 60, 56, 52]
+
+
+def test_short_batches_are_not_kept_from_beginning() -> None:
+    assert pauses(0.1, 29, 29, 29, 29) == [0, 0, 0, 0]
+
+
+def test_one_long_batch_among_short_ones_is_followed_at_once() -> None:
+    assert pauses(0.1, 90, 20, 20, 90, 20, 90, 90, 90) == [0, 0, 0, 0, 0, 0, 0, 300]
+
+
+def test_a_share_of_all_the_time_is_no_pause() -> None:
+    assert pauses(1.0, 100, 100, 100, 100) == [0, 0, 0, 0]
+
+
+def test_a_batch_that_took_longer_than_its_share_is_followed_at_once() -> None:
+    assert pauses(0.5, 40, 40, 100) == [0, 0, 0]
+
+
+def test_no_pause_is_longer_than_five_minutes() -> None:
+    assert pauses(0.1, 60, 60, 60) == [0, 0, 300]
+
+
+@pytest.mark.integration
+def test_a_stream_that_pauses_ends_at_once_and_its_rows_are_there_once(
+    broker: EmbeddedCluster, delta_tables: TableStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pace, "_COMPARED_BATCHES", 1)
+    monkeypatch.setattr(pace, "_LONG_BATCH_S", 0.0)
+    topics, lines, stop = Topics(broker), list[str](), threading.Event()
+    topics.make(topics.names.telemetry)
+    topics.events(50)
+    pausing = runner(topics.kafka, topics.names, delta_tables, tmp_path, say=lines.append, busy_share=0.001)
+    thread = threading.Thread(target=pausing.run, args=(stop,), daemon=True)
+    thread.start()
+    wait_for(lambda: any("the next one begins in 300 s" in line for line in lines), "the stream pauses", 120)
+    topics.events(50)
+    began = time.monotonic()
+    stop.set()
+    thread.join(60)
+    assert time.monotonic() - began < ENDS_WITHIN_S
+    assert not thread.is_alive()
+    assert counted(delta_tables, TELEMETRY) == Counted(50, 50)
+    assert topics.ingest(delta_tables, tmp_path, busy_share=0.001).run_once(threading.Event()) == 100
+    assert counted(delta_tables, TELEMETRY) == Counted(100, 100)
+
+
+@pytest.mark.integration
+def test_a_batch_that_is_full_is_followed_at_once(
+    broker: EmbeddedCluster, delta_tables: TableStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What waits for an hour is not made to wait longer."""
+    monkeypatch.setattr(pace, "_COMPARED_BATCHES", 1)
+    monkeypatch.setattr(pace, "_LONG_BATCH_S", 0.0)
+    topics, lines, stop = Topics(broker), list[str](), threading.Event()
+    topics.make(topics.names.telemetry)
+    topics.events(50)
+    waiting = runner(
+        topics.kafka, topics.names, delta_tables, tmp_path, say=lines.append, busy_share=0.001, max_records=20
+    )
+    thread = threading.Thread(target=waiting.run, args=(stop,), daemon=True)
+    thread.start()
+    wait_for(lambda: any("the next one begins in" in line for line in lines), "the stream pauses", 120)
+    stop.set()
+    thread.join(60)
+    assert counted(delta_tables, TELEMETRY) == Counted(50, 50)
