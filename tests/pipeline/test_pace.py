@@ -49,7 +49,7 @@ def test_no_pause_is_longer_than_five_minutes() -> None:
 
 
 @pytest.mark.integration
-def test_a_stream_that_pauses_ends_at_once_and_its_rows_are_there_once(
+def test_a_stream_pauses_once_no_batch_is_full_ends_at_once_and_its_rows_are_there_once(
     broker: EmbeddedCluster, delta_tables: TableStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pace, "_COMPARED_BATCHES", 1)
@@ -57,10 +57,15 @@ def test_a_stream_that_pauses_ends_at_once_and_its_rows_are_there_once(
     topics, lines, stop = Topics(broker), list[str](), threading.Event()
     topics.make(topics.names.telemetry)
     topics.events(50)
-    pausing = runner(topics.kafka, topics.names, delta_tables, tmp_path, say=lines.append, busy_share=0.001)
+    seen: list[int] = []
+    pausing = runner(
+        topics.kafka, topics.names, delta_tables, tmp_path, say=lines.append,
+        on_batch=lambda one: seen.append(one.records), busy_share=0.001, max_records=20,
+    )  # fmt: skip
     thread = threading.Thread(target=pausing.run, args=(stop,), daemon=True)
     thread.start()
     wait_for(lambda: any("the next one begins in 300 s" in line for line in lines), "the stream pauses", 120)
+    assert seen == [20, 20, 10], "what waits longest is not made to wait longer"
     topics.events(50)
     began = time.monotonic()
     stop.set()
@@ -68,26 +73,5 @@ def test_a_stream_that_pauses_ends_at_once_and_its_rows_are_there_once(
     assert time.monotonic() - began < ENDS_WITHIN_S
     assert not thread.is_alive()
     assert counted(delta_tables, TELEMETRY) == Counted(50, 50)
-    assert topics.ingest(delta_tables, tmp_path, busy_share=0.001).run_once(threading.Event()) == 100
+    assert topics.ingest(delta_tables, tmp_path, busy_share=0.001).run_once(threading.Event()) == 60
     assert counted(delta_tables, TELEMETRY) == Counted(100, 100)
-
-
-@pytest.mark.integration
-def test_a_batch_that_is_full_is_followed_at_once(
-    broker: EmbeddedCluster, delta_tables: TableStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What waits for an hour is not made to wait longer."""
-    monkeypatch.setattr(pace, "_COMPARED_BATCHES", 1)
-    monkeypatch.setattr(pace, "_LONG_BATCH_S", 0.0)
-    topics, lines, stop = Topics(broker), list[str](), threading.Event()
-    topics.make(topics.names.telemetry)
-    topics.events(50)
-    waiting = runner(
-        topics.kafka, topics.names, delta_tables, tmp_path, say=lines.append, busy_share=0.001, max_records=20
-    )
-    thread = threading.Thread(target=waiting.run, args=(stop,), daemon=True)
-    thread.start()
-    wait_for(lambda: any("the next one begins in" in line for line in lines), "the stream pauses", 120)
-    stop.set()
-    thread.join(60)
-    assert counted(delta_tables, TELEMETRY) == Counted(50, 50)
