@@ -50,6 +50,8 @@ class SourceSettings:
     """How long an hour stays open after its end."""
     busy_share: float = 1.0
     """Share of the time that batches take at most where they are long (`BatchPace`)."""
+    longest_pause_s: float = 0.0
+    """After such a batch."""
     accept_data_loss: bool = False
     """Whether to go on over records that are gone, and write the hole down."""
 
@@ -172,7 +174,7 @@ class TopicStream:
         )
         trigger = {"availableNow": True} if once else {"processingTime": f"{reading.interval_ms} milliseconds"}
         self._failure = None
-        self._pace = None if once else BatchPace(reading.busy_share)
+        self._pace = None if once else BatchPace(reading.busy_share, reading.longest_pause_s)
         self._is_over.clear()
         self._query = writer.trigger(**trigger).start()
 
@@ -263,7 +265,7 @@ class TopicStream:
         return read >= self._reading.max_records - len(span.end)  # Spark divides among partitions, and rounds down
 
     def _pause(self, seconds: float) -> None:
-        """Within the batch, as Spark begins the next one by its own clock: all of the batch is written."""
+        """Within the batch, whose rows are written: Spark begins the next one as soon as this one has ended."""
         if seconds <= 0.0:
             return
         self._say(f"{self.plan.name}: batches take long, so the next one begins in {seconds:.0f} s (spark.busy_share)")

@@ -20,7 +20,7 @@ ENDS_WITHIN_S = 15.0
 
 
 def pauses(share: float, *took_s: float) -> list[float]:
-    stream = BatchPace(share)
+    stream = BatchPace(share, 300.0)
     return [round(stream.pause_s(seconds), 3) for seconds in took_s]
 
 
@@ -44,7 +44,7 @@ def test_a_batch_that_took_longer_than_its_share_is_followed_at_once() -> None:
     assert pauses(0.5, 40, 40, 100) == [0, 0, 0]
 
 
-def test_no_pause_is_longer_than_five_minutes() -> None:
+def test_no_pause_is_longer_than_the_longest() -> None:
     assert pauses(0.1, 60, 60, 60) == [0, 0, 300]
 
 
@@ -60,7 +60,7 @@ def test_a_stream_pauses_once_no_batch_is_full_ends_at_once_and_its_rows_are_the
     seen: list[int] = []
     pausing = runner(
         topics.kafka, topics.names, delta_tables, tmp_path, say=lines.append,
-        on_batch=lambda one: seen.append(one.records), busy_share=0.001, max_records=20,
+        on_batch=lambda one: seen.append(one.records), busy_share=0.001, longest_pause_s=300.0, max_records=20,
     )  # fmt: skip
     thread = threading.Thread(target=pausing.run, args=(stop,), daemon=True)
     thread.start()
