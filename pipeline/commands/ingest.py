@@ -117,7 +117,7 @@ def _run(job: SparkCommand, task: _Task, stop: StopSignal) -> int:
         interval_ms=spark.interval_ms,
         late_after_ms=spark.late_after_ms,
         busy_share=spark.busy_share,
-        longest_pause_s=spark.stalled_after_ms / 3_000,  # Spark counts it as a part of the batch
+        longest_s=spark.stalled_after_ms / 1_500,  # two thirds of it: Spark counts a pause as a part of its batch
         accept_data_loss=task.accept_data_loss,
     )
     made = streams(

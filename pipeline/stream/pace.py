@@ -15,9 +15,10 @@ class BatchPace:
     least of the last few counts: some have work that comes seldom, as histories, and in the first ones Java compiles.
     """
 
-    def __init__(self, busy_share: float, longest_pause_s: float) -> None:
+    def __init__(self, busy_share: float, longest_s: float) -> None:
+        """``longest_s``: most seconds from the beginning of a batch to that of the next, where there is a pause."""
         self._share = busy_share
-        self._longest_pause_s = longest_pause_s
+        self._longest_s = longest_s
         self._last_s: deque[float] = deque(maxlen=_COMPARED_BATCHES)
 
     def pause_s(self, took_s: float) -> float:
@@ -26,4 +27,4 @@ class BatchPace:
         least_s = min(self._last_s)
         if len(self._last_s) < _COMPARED_BATCHES or least_s < _LONG_BATCH_S:
             return 0.0
-        return min(max(0.0, least_s / self._share - took_s), self._longest_pause_s)
+        return max(0.0, min(least_s / self._share, self._longest_s) - took_s)

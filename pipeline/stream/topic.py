@@ -50,8 +50,8 @@ class SourceSettings:
     """How long an hour stays open after its end."""
     busy_share: float = 1.0
     """Share of the time that batches take at most where they are long (`BatchPace`)."""
-    longest_pause_s: float = 0.0
-    """After such a batch."""
+    longest_s: float = 0.0
+    """Most seconds from the beginning of such a batch to that of the next, where there is a pause."""
     accept_data_loss: bool = False
     """Whether to go on over records that are gone, and write the hole down."""
 
@@ -174,7 +174,7 @@ class TopicStream:
         )
         trigger = {"availableNow": True} if once else {"processingTime": f"{reading.interval_ms} milliseconds"}
         self._failure = None
-        self._pace = None if once else BatchPace(reading.busy_share, reading.longest_pause_s)
+        self._pace = None if once else BatchPace(reading.busy_share, reading.longest_s)
         self._is_over.clear()
         self._query = writer.trigger(**trigger).start()
 

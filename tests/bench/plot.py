@@ -21,7 +21,6 @@ def main() -> int:
     lines = [json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()]
     rows = [line for line in lines if line["bench"] == "assignors"]
     series = {row["case"]: row["points"] for row in rows if "points" in row}
-    series |= {f"Kafka: {row['case']}": row["kafka_points"] for row in rows if "kafka_points" in row}
     (Path(sys.argv[2]) / "growth-assignors.svg").write_text(drawn(series))
     print("\n".join(table(rows)))
     return 0
