@@ -46,8 +46,8 @@ class SparkSettings(BaseModel):
     """Least time between the starts of two batches of ingest."""
     busy_share: Annotated[float, Field(gt=0, le=1)] = 0.4
     """Where each batch of ingest takes 30 s or longer, ingest pauses after it, so that batches take this share of the
-    time: fewer batches with more looks each take less CPU. Two thirds of ``stalled_after`` after the beginning of a batch
-    the next one begins. 1: no pauses."""
+    time: fewer batches with more looks each take less CPU. The next batch begins two thirds of ``stalled_after`` after
+    this one at the latest. 1: no pauses."""
     look_every_ms: Annotated[Millis, at_least("0s"), at_most("10m")] = Field(default=0, alias="look_every")
     """Where looks are recorded more often, silver and gold are computed from one of each such stretch of time; bronze
     has all of them. 0s: from every look."""
