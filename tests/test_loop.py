@@ -111,6 +111,11 @@ def test_a_cycle_says_in_one_sentence_what_happened(made: Callable[[], Cycle], t
     [
         pytest.param(AgentMode.PROPOSE, "proposed 1 advise, 3 trigger: a dry run carries nothing out", id="a dry run"),
         pytest.param(
+            AgentMode.OBSERVE,
+            "proposed 1 advise, 3 trigger: mode observe publishes nothing and carries nothing out",
+            id="an agent that writes nothing",
+        ),
+        pytest.param(
             AgentMode.EXECUTE,
             "proposed 1 advise, 3 trigger: advise: only the owner of the client or broker can do it, "
             "trigger: the group is not stable now (and 1 other reason)",

@@ -231,11 +231,12 @@ def expired(expires_ms: int, now_ms: int) -> str | None:
 
 
 READ_MS = 10_000
+_TOO_LATE = "reading it took too long"
 
 
 def asked(loaded: LoadedSettings) -> BackgroundQuery[RunningAgent | str]:
     """The agent of whichever cluster, or why none is known, read beside the look."""
-    return BackgroundQuery("agent.record.running_agent", lambda: read(loaded, None), "reading it took too long")
+    return BackgroundQuery("agent.record.running_agent", lambda: read(loaded, None), _TOO_LATE)
 
 
 def read(loaded: LoadedSettings, cluster: str | None) -> RunningAgent | str:
@@ -301,6 +302,8 @@ class AgentQuery:
         if not settings.record.file and not any(one.name == settings.telemetry_topic for one in observation.topics):
             return None
         found = self._asked.answer(wait_s)
+        if found == _TOO_LATE:
+            say(f"settings of groups: by this command; those of a running agent were not read within {wait_s:g} s")
         if isinstance(found, str) or found.cluster != observation.cluster_id:
             return None
         return found if why_not_running(found, observation, self._loaded) is None else None

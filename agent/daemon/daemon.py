@@ -28,6 +28,7 @@ from agent.record.recorder import CycleRecorder, RecordingResult
 from agent.values.clock import Clock, system_clock
 from agent.values.cycle import Cycle, basis, cluster_size, finding_news, sentence
 from agent.values.finding import FindingSeverity
+from agent.values.limits import AgentMode
 from agent.values.memory import Memory
 from agent.values.number_format import counted, few, sized_apart
 from agent.values.observation import Observation
@@ -350,19 +351,21 @@ class AgentDaemon:
 
     def _log_news(self, cycle: Cycle) -> None:
         """Log each new finding in a record of its own."""
-        news, more = finding_news(cycle)
+        news, left = finding_news(cycle)
         for finding in news:
             log = self._log.critical if finding.severity is FindingSeverity.CRITICAL else self._log.warning
             log("finding", sentence=f"{finding.subject}: {finding.sentence}", finding=finding.id, cycle=cycle.number)
-        if more:
-            sentence = f"and {counted(more, 'more new finding')}: rackwise status"
+        if left:
+            sentence = f"and {counted(left, 'more new finding')}: rackwise status"
             self._log.warning("findings", sentence=sentence, cycle=cycle.number)
         proposed = tuple(f"{one.id} ({one.kind.value} {one.subject})" for one in cycle.proposals)
         if cycle.planned and proposed != self._proposed:
             self._proposed = proposed
             if proposed:
-                open_ones = f"{few(proposed, _PROPOSALS_NAMED)}; all, with their sentences: rackwise proposals"
-                self._log.info("proposals", sentence=open_ones, cycle=cycle.number)
+                published = cycle.limits.mode is not AgentMode.OBSERVE
+                more = "all, with their sentences: rackwise proposals" if published else "mode observe publishes none"
+                sentence = f"{few(proposed, _PROPOSALS_NAMED)}; {more}"
+                self._log.info("proposals", sentence=sentence, cycle=cycle.number)
 
     @contextmanager
     def _signals(self) -> Iterator[None]:

@@ -124,7 +124,10 @@ def hidden_groups(snapshot: Snapshot, limits: Limits) -> tuple[str, ...]:
 _NAMED = 3
 MOST_LOGGED = 8
 """Findings that one cycle logs each by itself."""
-_DRY_RUN = "a dry run carries nothing out"
+_DRY_RUN = {
+    AgentMode.OBSERVE: "mode observe publishes nothing and carries nothing out",
+    AgentMode.PROPOSE: "a dry run carries nothing out",
+}
 _LOGGED = (FindingSeverity.CRITICAL, FindingSeverity.WARNING)
 
 
@@ -275,8 +278,8 @@ def _held(cycle: Cycle) -> str:
     for verdict in cycle.verdicts:
         if not isinstance(verdict, Allow):
             either = (HoldReason.DRY_RUN, HoldReason.OWNER_ACTS)
-            dry = cycle.limits.mode is not AgentMode.EXECUTE and verdict.reason in either
-            reason = _DRY_RUN if dry else verdict.reason.value
+            dry = _DRY_RUN.get(cycle.limits.mode) if verdict.reason in either else None
+            reason = dry or verdict.reason.value
             reasons.setdefault(kinds[verdict.proposal_id], Counter())[reason] += 1
     every = {reason for counts in reasons.values() for reason in counts}
     if len(every) <= 1:

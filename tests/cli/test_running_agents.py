@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agent.cli import running_agents
+from agent.cli import rates, running_agents
 from agent.loop import CycleStages, run_cycle
 from agent.record import newest_look
 from agent.telemetry.derived import derived_events, last_report
@@ -112,6 +113,20 @@ def test_an_agent_that_has_signed_off_is_not_the_running_one(here: Command, look
     assert f"{LINE} is none" in done.stdout
     explained = here("explain", *look(shop().at(), MIN_TRAFFIC, stopped=True), "group/shop")
     assert "no running agent's telemetry (it stopped 1 s ago): judged with the settings given here" in explained.stderr
+
+
+@pytest.mark.parametrize("command", ["status", "doctor", "plan"])
+def test_an_agent_that_is_not_read_in_time_is_said_to_be_left_out(
+    here: Command, look: Look, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    never = threading.Event()
+    monkeypatch.setattr(rates, "AGENT_MS", 10)
+    monkeypatch.setattr(running_agents, "read", lambda *_: never.wait(20))
+    done = here(command, *look(shop().at(), MIN_TRAFFIC))
+    never.set()
+    late = "settings of groups: by this command; those of a running agent were not read within 0.01 s"
+    assert late in done.stderr.splitlines()
+    assert f"{LINE} is none" in done.stdout or f"{LINE}=min_traffic" in done.stdout
 
 
 def test_the_same_settings_need_no_line(here: Command, look: Look) -> None:

@@ -29,7 +29,7 @@ from agent.record.files import read_events
 from agent.record.own_topics import OwnTopic
 from agent.record.recorder import CycleRecorder, RecordPlan
 from agent.values.clock import ClockReading, system_clock
-from agent.values.limits import Limits
+from agent.values.limits import AgentMode, Limits
 from agent.values.observation import Gap, GapCause, Observation, ObservationPart
 from agent.web.agent_view import live, ready
 from tests.synthetic_cluster import synthetic_cluster
@@ -45,12 +45,14 @@ def events() -> Iterator[Events]:
         yield captured
 
 
-def an_agent(look: Callable[[], Observation], path: Path | None = None, **pace: Any) -> AgentDaemon:
+def an_agent(
+    look: Callable[[], Observation], path: Path | None = None, *, mode: AgentMode = AgentMode.PROPOSE, **pace: Any
+) -> AgentDaemon:
     pace.setdefault("poll_ms", 1_000)
     pace.setdefault("plan_ms", 60_000)
     return AgentDaemon(
         look=look,
-        stages=CycleStages(Limits()),
+        stages=CycleStages(Limits(mode=mode)),
         recorder=CycleRecorder(RecordPlan(file=path), {}),
         pace=LoopPace(**pace),
     )
@@ -394,3 +396,11 @@ def test_proposals_are_named_once_with_the_command_that_lists_them(events: Event
     assert cycle["proposals"]
     assert all(name in told["sentence"] for name in cycle["proposals"][:5])
     assert told["sentence"].endswith("; all, with their sentences: rackwise proposals")
+
+
+def test_an_agent_that_publishes_no_proposals_names_no_command_that_lists_them(events: Events) -> None:
+    agent = an_agent(lambda: WORLD, plan_ms=1_000, mode=AgentMode.OBSERVE)
+    with stopped_after(agent, lambda: bool(named(events, "proposals"))):
+        agent.run()
+    (told,) = named(events, "proposals")
+    assert told["sentence"].endswith("; mode observe publishes none")
