@@ -22,7 +22,15 @@ from agent.values.limits import Limits
 from agent.values.memo import Memo, each
 from agent.values.memory import Memory
 from agent.values.number_format import counted, lasted
-from agent.values.observation import Gap, GapCause, Observation, ObservationPart, RawApplicationLag, RawTopic
+from agent.values.observation import (
+    Gap,
+    GapCause,
+    Observation,
+    ObservationPart,
+    RawApplicationLag,
+    RawPartition,
+    RawTopic,
+)
 from agent.values.snapshot import PartitionState, Reassignment, Snapshot, StreamsGroup, TaskCopy, TopicState
 from agent.values.weights import (
     NOT_WEIGHED,
@@ -40,6 +48,8 @@ from assignors.problem import TopicPartition
 
 _new = tuple.__new__
 """Constructor under a named tuple's ``__new__``, in less than half its time."""
+_MOST_PARTITIONS = 1_000_000
+"""More than a whole cluster has; arrays are as long as a topic's highest number."""
 _NO_CONFIG: Mapping[str, str] = {}
 _NAME = _NUMBER = itemgetter(0)
 
@@ -86,7 +96,7 @@ def _topic(raw: RawTopic, config: Mapping[str, str], prefix: str) -> TopicState:
         tuple(
             [
                 _new(PartitionState, (_new(TopicPartition, (name, number)), leader, replicas, isr, offline))
-                for number, leader, replicas, isr, offline in sorted(raw.partitions, key=_NUMBER)
+                for number, leader, replicas, isr, offline in _possible(sorted(raw.partitions, key=_NUMBER))
             ]
         ),
         _number(config.get(MIN_INSYNC_REPLICAS)),
@@ -94,6 +104,14 @@ def _topic(raw: RawTopic, config: Mapping[str, str], prefix: str) -> TopicState:
         config.get(LEADER_REPLICAS) or None,
         config.get(FOLLOWER_REPLICAS) or None,
     )
+
+
+def _possible(rows: list[RawPartition]) -> list[RawPartition]:
+    """Without what no topic has: a number twice, below zero or too high, a replica twice, no replica at all."""
+    if all(row[0] == at and 0 < len(row[2]) == len(set(row[2])) for at, row in enumerate(rows)):
+        return rows
+    by_number = {row.partition: row for row in reversed(rows) if 0 <= row.partition < _MOST_PARTITIONS and row.replicas}
+    return [by_number[at]._replace(replicas=tuple(dict.fromkeys(by_number[at].replicas))) for at in sorted(by_number)]
 
 
 def _number(text: str | None) -> int | None:
@@ -294,7 +312,7 @@ def _reassignments(observation: Observation, memory: Memory) -> Mapping[TopicPar
     for raw in sorted(observation.reassignments):
         running = memory.reassignments.get(raw.id)
         own = raw.id in memory.own_reassignments or (running is not None and running.own)
-        moves[raw.id] = Reassignment(raw.id, raw.replicas, raw.adding, raw.removing, own)
+        moves[raw.id] = Reassignment(raw.id, tuple(dict.fromkeys(raw.replicas)), raw.adding, raw.removing, own)
     return moves
 
 

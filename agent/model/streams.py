@@ -156,7 +156,7 @@ def _join(members: Iterable[Member]) -> str:
     """Key of a rebalance: each raises the members' generation; new members have new ids."""
     listed = list(members)
     generation = max((member.generation for member in listed if member.generation is not None), default=-1)
-    return f"{generation}:{crc32(' '.join(sorted(member.id for member in listed)).encode()):08x}"
+    return f"{generation}:{crc32(' '.join(sorted(member.id for member in listed)).encode(errors='surrogatepass')):08x}"
 
 
 def _sums(members: Iterable[DecodedMember]) -> Mapping[CopyKey, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
 
@@ -10,12 +11,14 @@ import pytest
 from agent.decode.members import decode_members
 from agent.decode.values import StickyUserData
 from agent.execute.probe_bytes import encode_sticky
+from agent.loop import CycleStages, run_cycle
 from agent.model.build_snapshot import build_snapshot
+from agent.values.finding import SubjectId
 from agent.values.limits import Limits
 from agent.values.memo import Memo
 from agent.values.memory import Memory
-from agent.values.observation import ObservationPart, RawBroker, RawListedGroup, RawTopic
-from agent.values.snapshot import ConsumerGroup, GroupKind, OtherGroup, Rack, RackState, StreamsGroup
+from agent.values.observation import ObservationPart, RawBroker, RawListedGroup, RawPartition, RawTopic
+from agent.values.snapshot import ConsumerGroup, GroupKind, OtherGroup, Rack, RackState, Snapshot, StreamsGroup
 from assignors.problem import TopicPartition
 from tests.builders import Run, an_observation, consumer, instance, reader
 from tests.histories import a_lively_cluster
@@ -237,3 +240,39 @@ def test_no_part_of_a_look_can_make_taking_a_snapshot_fail() -> None:
         assert snapshot.cluster_id == "test-cluster"
     for name in ("topic_configs", "broker_configs", "committed_offsets", "end_offsets"):
         assert Run().look(replace(deepcopy(look), **{name: {}})).snapshot.cluster_id == "test-cluster"
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("spoilt", "left"),
+    [
+        pytest.param(lambda row: [row._replace(replicas=(1, 4, 4, 1))], (1, 4), id="replicas twice"),
+        pytest.param(lambda row: [row._replace(replicas=(4, 4, 4))], (4,), id="one replica thrice"),
+        pytest.param(lambda row: [row._replace(replicas=())], None, id="no replica"),
+        pytest.param(lambda row: [row, row], (1, 2), id="a partition twice"),
+        pytest.param(lambda row: [row._replace(partition=-1)], None, id="below zero"),
+        pytest.param(lambda row: [row._replace(partition=100_000_000)], None, id="too high"),
+        pytest.param(lambda row: [row._replace(partition=2**63)], None, id="beyond every integer"),
+    ],
+)
+def test_what_no_topic_has_is_left_out_and_a_cycle_comes_to_its_end(
+    spoilt: Callable[[RawPartition], list[RawPartition]], left: tuple[int, ...] | None
+) -> None:
+    """Brokers 1 and 2 share a rack, so there is a plan for what is left."""
+    seen = an_observation(a=(1, 2), b=(3,), c=(4,)).topic("t", (1, 2), (1, 2)).group("g", reader("m", "b", "t-0")).at()
+    (topic,) = seen.topics
+    first, second = topic.partitions
+    seen = replace(seen, topics=(topic._replace(partitions=(*spoilt(first), second)),))
+    cycle = run_cycle(CycleStages(Limits()), lambda: seen, seen, Memory(), number=1, name="i-1", planning=True)
+    states = {state.id.partition: state.replicas for state in cycle.snapshot.topics["t"].partitions}
+    assert states == {1: (1, 2)} | ({} if left is None else {0: left})
+    assert any(proposal.subject == SubjectId("topic", "t") for proposal in cycle.proposals)
+
+
+def test_a_member_id_with_half_a_character_is_told_apart_all_the_same() -> None:
+    def joined(half: str) -> Snapshot:
+        (member,) = instance(1, "a", {"0_0": "t-0"})
+        seen = an_observation().topic("t", (1,)).streams("s", (member._replace(member_id=half),))
+        return Run().look(seen.at(0)).snapshot
+
+    assert joined("\ud800").groups["s"] != joined("\ud801").groups["s"]
