@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pipeline.jobs.backtest import BacktestSummary
 
 _STRATEGIES = "as-recorded,no-action,execute,eager-triggers,patient"
+_MOST_HOURS, _MOST_S = 8_784, 31_622_400
+"""A leap year."""
 _HOUR_MS = 3_600_000
 _MOST_BYTES = 1_048_576
 
@@ -47,10 +49,11 @@ def backtest(
     ] = None,
     described: Annotated[Path | None, typer.Option(metavar="FILE", help="YAML file with more strategies.")] = None,
     stretch_hours: Annotated[
-        float, typer.Option(metavar="HOURS", help="Length of the pieces of history.", min=0.1)
+        float, typer.Option(metavar="HOURS", help="Length of the pieces of history.", min=0.1, max=_MOST_HOURS)
     ] = 24.0,
     longest_gap_s: Annotated[
-        float, typer.Option(metavar="SECONDS", help="A longer time between two looks counts as a gap.", min=1)
+        float,
+        typer.Option(metavar="SECONDS", help="A longer time between two looks counts as a gap.", min=1, max=_MOST_S),
     ] = 900.0,
     out: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Folder for ranking.md, ranking.json and ranking.svg.")

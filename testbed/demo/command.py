@@ -18,11 +18,16 @@ demo_app = typer.Typer(add_completion=False)
 @demo_app.command()
 def demo(
     seconds: Annotated[
-        int | None,
+        int,
         typer.Option(
-            "--seconds", metavar="N", help="Seconds to run, from the first cycle on; DEMO_SECONDS is the same."
+            "--seconds",
+            metavar="N",
+            min=1,
+            envvar="DEMO_SECONDS",
+            show_envvar=False,
+            help="Seconds to run, from the first cycle on; DEMO_SECONDS is the same.",
         ),
-    ] = None,
+    ] = 180,
     version: Annotated[str | None, typer.Option("--kafka", metavar="VERSION", help="Version of Kafka to run.")] = None,
     spark: Annotated[bool, typer.Option("--spark", help="Run the pipeline beside it; SPARK=1 is the same.")] = False,
     plugin: Annotated[
@@ -39,10 +44,9 @@ def demo(
     """Start a local three-rack cluster with real consumer groups, and the agent in dry run."""
     from testbed.demo.run import run_demo
 
-    long = seconds or int(os.environ.get("DEMO_SECONDS", "180"))
     wanted = spark or _is_set("SPARK")
     plugged = plugin or _is_set("DEMO_PLUGIN")
-    raise typer.Exit(run_demo(seconds=long, version=version, report=report if wanted else None, plugin=plugged))
+    raise typer.Exit(run_demo(seconds=seconds, version=version, report=report if wanted else None, plugin=plugged))
 
 
 def _is_set(variable: str) -> bool:
