@@ -110,8 +110,11 @@ def _possible(rows: list[RawPartition]) -> list[RawPartition]:
     """Without what no topic has: a number twice, below zero or too high, a replica twice, no replica at all."""
     if all(row[0] == at and 0 < len(row[2]) == len(set(row[2])) for at, row in enumerate(rows)):
         return rows
-    by_number = {row.partition: row for row in reversed(rows) if 0 <= row.partition < _MOST_PARTITIONS and row.replicas}
-    return [by_number[at]._replace(replicas=tuple(dict.fromkeys(by_number[at].replicas))) for at in sorted(by_number)]
+    first: dict[int, RawPartition] = {}
+    for row in rows:
+        if 0 <= row.partition < _MOST_PARTITIONS and row.replicas:
+            first.setdefault(row.partition, row._replace(replicas=tuple(dict.fromkeys(row.replicas))))
+    return list(first.values())
 
 
 def _number(text: str | None) -> int | None:

@@ -20,7 +20,7 @@ from typing import Any, cast
 from agent.errors import BadInput, reason
 from agent.telemetry.looks import recorded_names
 from agent.values.kafka import BALANCE_SUBTOPOLOGY, MIN_TRAFFIC, RACK_AWARE_STRATEGY
-from agent.values.limits import AgentMode, ApprovalRule, GroupLimits, GroupTriggerLimits, Limits, TriggerLimits
+from agent.values.limits import AgentMode, ApprovalRule, GroupLimits, GroupTriggerLimits, Limits
 from agent.values.typed_json import UnreadableError, from_json
 from config.yaml_file import yaml_value
 
@@ -215,10 +215,6 @@ def _nearest(name: str, names: Iterable[str]) -> str:
 # --- into the limits --------------------------------------------------------------------------------------------
 
 
-_OF_ALL_GROUPS = {one.name for one in fields(TriggerLimits)} - {one.name for one in fields(GroupTriggerLimits)}
-"""Limits of triggers that no group has of its own."""
-
-
 def _set(limits: Limits, path: tuple[str, ...], value: Any) -> Limits:
     """The limits with one changed. Raises BadInput for a name, UnreadableError for a value that cannot be."""
     match path:
@@ -228,7 +224,7 @@ def _set(limits: Limits, path: tuple[str, ...], value: Any) -> Limits:
                 default_group=_with(limits.default_group, rest, value, path),
                 groups={name: _with(of, rest, value, path) for name, of in limits.groups.items()},
             )
-        case ("trigger", *rest) | ("execute", "trigger", *rest) if rest and rest[0] not in _OF_ALL_GROUPS:
+        case ("trigger", *rest) | ("execute", "trigger", *rest) if rest and rest[0] in _hints(GroupTriggerLimits):
             every = {name: _with(of, rest, value, path) for name, of in limits.group_triggers.items()}
             return replace(limits, trigger=_with(limits.trigger, rest, value, path), group_triggers=every)
         case _:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from pipeline.jobs.backtest import BacktestSummary
 
 _STRATEGIES = "as-recorded,no-action,execute,eager-triggers,patient"
-_MOST_HOURS, _MOST_S = 8_784, 31_622_400
+_MOST_HOURS = 8_784
 """A leap year."""
+_MOST_S = 3_600 * _MOST_HOURS
 _HOUR_MS = 3_600_000
 _MOST_BYTES = 1_048_576
 

@@ -44,6 +44,11 @@ class OffsetSpan(NamedTuple):
     time_ms: int
     """When the batch was decided; the same when it is tried again."""
 
+    @property
+    def offsets(self) -> int:
+        """Number of offsets that it covers."""
+        return sum(end - self.start.get(partition, 0) for partition, end in self.end.items())
+
 
 class LastBatches(NamedTuple):
     """Numbers of a stream's last batches."""

@@ -92,8 +92,7 @@ def _of_checkpoint(name: str, checkpoint: StreamCheckpoint, stalled_after_ms: in
     status = StreamStatus(name, state, identity.topic, identity.cluster, why=why)
     if written is None:
         return status
-    span = checkpoint.span(written)
-    records = sum(end - span.start.get(part, 0) for part, end in span.end.items())
+    records = checkpoint.span(written).offsets
     return status._replace(batch=written, written_ms=checkpoint.written_ms(written), records=records)
 
 

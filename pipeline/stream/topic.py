@@ -261,8 +261,9 @@ class TopicStream:
 
     def _is_full(self, span: OffsetSpan) -> bool:
         """Whether the batch has as many records as a batch may have: then more of them wait."""
-        read = sum(end - span.start.get(partition, 0) for partition, end in span.end.items())
-        return read >= self._reading.max_records - len(span.end)  # Spark divides among partitions, and rounds down
+        return span.offsets >= self._reading.max_records - len(
+            span.end
+        )  # Spark divides among partitions, and rounds down
 
     def _pause(self, seconds: float) -> None:
         """Within the batch, whose rows are written: Spark begins the next one as soon as this one has ended."""

@@ -212,7 +212,7 @@ def tell_minutes(world: World, took: list[Took], family: ProcessFamily) -> None:
     note = f"mean of {len(by_kind[1])}, 9 to 11 minutes later; {compilers[1]}"
     tell(f"{what}, a look by changes, CPU", changed, "s", note=note)
     tell(f"{what}, slowest look until it is in gold", max(one.seconds for one in later), "s")
-    tell(f"{what}, one look a minute and one a batch, the mix of an hour", mix / 60, "cores")
+    tell(f"{what}, one look a minute, the mix of an hour", mix / 60, "cores", GOAL_CORE)
     tell_memory(what, family)
 
 

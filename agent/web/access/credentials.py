@@ -324,8 +324,8 @@ CALLBACK = "/sign-in/oidc/callback"
 STATE_S = 600.0
 """So long a sign-in may take."""
 _MOST_STATES = 1_000
-_MOST_EACH = 20
-"""States of one address."""
+_MOST_STATES_EACH = 20
+"""Of one address."""
 
 
 class PendingSignIn(NamedTuple):
@@ -351,7 +351,7 @@ class PendingSignIns:
         began = PendingSignIn(secrets.token_urlsafe(32), secrets.token_urlsafe(48), following, address, until_s)
         with self._lock:
             own = [key for key, one in self._waiting.items() if one.address == address]
-            for key in own[: max(0, len(own) - _MOST_EACH + 1)]:
+            for key in own[: max(0, len(own) - _MOST_STATES_EACH + 1)]:
                 del self._waiting[key]
             if len(self._waiting) >= _MOST_STATES:
                 self._waiting.popitem(last=False)
