@@ -261,9 +261,8 @@ class TopicStream:
 
     def _is_full(self, span: OffsetSpan) -> bool:
         """Whether the batch has as many records as a batch may have: then more of them wait."""
-        return span.offsets >= self._reading.max_records - len(
-            span.end
-        )  # Spark divides among partitions, and rounds down
+        most = self._reading.max_records - len(span.end)  # Spark divides among partitions, and rounds down
+        return span.offsets >= most
 
     def _pause(self, seconds: float) -> None:
         """Within the batch, whose rows are written: Spark begins the next one as soon as this one has ended."""
