@@ -65,12 +65,14 @@ def catalogue() -> tuple[SettingEntry, ...]:
     return (*entries, *(SettingEntry(name, "", sentence) for name, sentence in _kafka_names()))
 
 
-def normalise(raw: Mapping[Any, Any]) -> dict[Path, Any]:
+def normalise(raw: Mapping[Any, Any]) -> tuple[dict[Path, Any], tuple[SettingMistake, ...]]:
     """Leaves of a document whose names may be nested, dotted or both, by canonical path.
 
-    Raises SettingMistake for a name that does not exist, with the nearest one.
+    Beside them the mistake of every name that does not exist, with the nearest one.
     """
-    return dict(_leaves(Settings, raw, ()))
+    found = list(_leaves(Settings, raw, ()))
+    leaves = {path: value for path, value in found if not isinstance(value, SettingMistake)}
+    return leaves, tuple(value for _, value in found if isinstance(value, SettingMistake))
 
 
 def nested(leaves: Mapping[Path, Any]) -> dict[str, Any]:
@@ -113,6 +115,7 @@ def _by_last_word(word: str) -> str | None:
 
 
 def _leaves(model: type[BaseModel], raw: Mapping[Any, Any], above: Path) -> Iterator[tuple[Path, Any]]:
+    """Path and value; in place of the value its mistake, so that one mistake does not hide the next."""
     fields = by_name(model)
     for key, value in raw.items():
         name = str(key)
@@ -125,7 +128,7 @@ def _leaves(model: type[BaseModel], raw: Mapping[Any, Any], above: Path) -> Iter
         elif isinstance(value, Mapping) and any(field.startswith(name + ".") for field in fields):
             yield from _leaves(model, {f"{name}.{inner}": below for inner, below in value.items()}, above)
         else:
-            raise unknown(public((*above, name)))
+            yield (*above, name), unknown(public((*above, name)))
 
 
 def _field_leaves(field: FieldInfo, value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
@@ -141,7 +144,7 @@ def _field_leaves(field: FieldInfo, value: Any, path: Path) -> Iterator[tuple[Pa
     elif is_mapping(field) and not is_client(field) and (pairs := _pairs(value)):
         yield from (((*path, name), leaf) for name, leaf in pairs.items())
     elif section is not None or is_mapping(field):
-        raise SettingMistake(public(path), "it is a section: write its settings below it")
+        yield path, _is_section(path)
     else:
         yield path, value
 
@@ -156,11 +159,18 @@ def _item_leaves(item: type[BaseModel], value: Mapping[Any, Any], path: Path) ->
         elif isinstance(below, Mapping) or below is None:
             yield from _leaves(item, below or {}, (*path, name))
         else:
-            raise _unknown_below(item, path, name)
+            yield (*path, name), _no_item(item, path, name)
 
 
-def _unknown_below(item: type[BaseModel], path: Path, name: str) -> SettingMistake:
+def _is_section(path: Path) -> SettingMistake:
+    return SettingMistake(public(path), "it is a section: write its settings below it")
+
+
+def _no_item(item: type[BaseModel], path: Path, name: str) -> SettingMistake:
+    """The mistake of a value where settings below a chosen name are expected."""
     chosen, _, rest = name.partition(".")
+    if not rest and not _released(name):
+        return _is_section((*path, name))
     near = nearest(rest, by_name(item)) if rest and not _released(name) else None
     if near is None:
         return unknown(public((*path, name)))

@@ -142,7 +142,8 @@ def effective(loaded: LoadedSettings) -> tuple[tuple[str, Any, SettingOrigin], .
     document["kafka"] = _connection(loaded, loaded.settings.kafka)
     document["execute"]["kafka"] = _connection(loaded, loaded.settings.execute.kafka)
     rows: list[tuple[str, Any, SettingOrigin]] = []
-    for path, value in normalise(document).items():
+    leaves, _ = normalise(document)
+    for path, value in leaves.items():
         name = public(path)
         origin = loaded.origin(name)
         if path[0] != "groups" or origin is not DEFAULT:

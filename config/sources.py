@@ -179,17 +179,10 @@ def _imported(pairs: Mapping[str, str], origin: SettingOrigin, environ: Mapping[
 
 
 def _layer(document: Mapping[Any, Any], origin: SettingOrigin) -> SettingsLayer:
-    """Each top-level name by itself, so that one mistake does not hide the next."""
-    values: dict[SettingPath, SettingValue] = {}
-    mistakes: list[SettingMistake] = []
-    for key, below in document.items():
-        try:
-            found = normalise({key: below})
-        except SettingMistake as mistake:
-            mistakes.append(SettingMistake(mistake.key, f"{mistake.sentence} ({origin})"))
-            continue
-        values |= {path: SettingValue(raw, origin) for path, raw in found.items()}
-    return SettingsLayer(values, (), tuple(mistakes))
+    """The settings of one document, and every mistake in its names."""
+    leaves, found = normalise(document)
+    mistakes = [SettingMistake(mistake.key, f"{mistake.sentence} ({origin})") for mistake in found]
+    return SettingsLayer({path: SettingValue(raw, origin) for path, raw in leaves.items()}, (), tuple(mistakes))
 
 
 def _read(path: Path, read: Callable[[], SettingsLayer]) -> SettingsLayer:

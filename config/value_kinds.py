@@ -109,6 +109,17 @@ def _null_word(value: Any) -> Any:
 NoneWord = BeforeValidator(_null_word)
 """Reads ``none`` as null."""
 
+
+def _no_bool(value: Any) -> Any:
+    """Python counts true as 1, and where a number is expected the user means neither."""
+    if isinstance(value, bool):
+        raise ValueError(f"a number is expected, not {str(value).lower()}")  # noqa: TRY004 pydantic collects ValueError
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_no_bool)]
+Number = Annotated[float, BeforeValidator(_no_bool)]
+
 Millis = Annotated[
     int,
     BeforeValidator(parse_duration, json_schema_input_type=str),

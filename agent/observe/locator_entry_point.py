@@ -20,7 +20,7 @@ import os
 import sys
 import traceback
 from collections.abc import Mapping
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, distributions
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +38,10 @@ def main() -> None:
 
 
 def _answer(name: str, properties: Mapping[str, str]) -> dict[str, Any]:
-    found = list(entry_points(group=GROUP, name=name))
+    found, unread = _offered(name)
     if not found:
-        return {"failed": f"no installed package offers an entry point {name} of group {GROUP}"}
+        but = f", and entry_points.txt of {', '.join(unread)} cannot be read" if unread else ""
+        return {"failed": f"no installed package offers an entry point {name} of group {GROUP}{but}"}
     if len(found) > 1:
         return {"failed": f"{len(found)} installed packages offer an entry point {name} of group {GROUP}"}
     step = f"loading {found[0].value}"
@@ -57,6 +58,21 @@ def _answer(name: str, properties: Mapping[str, str]) -> dict[str, Any]:
         return {"rows": [_row(key, rack) for key, rack in racks.items() if rack is not None]}
     except BaseException as error:  # noqa: BLE001 it is foreign code, and even its exit is only a failed answer
         return {"failed": f"{step} raised {type(error).__name__}{_place(error)}"}
+
+
+def _offered(name: str) -> tuple[list[EntryPoint], list[str]]:
+    """Entry points of that name, one for each package, and packages whose entry points cannot be read."""
+    found: dict[str, list[EntryPoint]] = {}
+    unread: list[str] = []
+    for package in distributions():
+        try:
+            offered = [one for one in package.entry_points if one.group == GROUP and one.name == name]
+        except Exception:  # noqa: BLE001 the library raises what its parser happens to, and other packages count
+            unread.append(str(package.name))
+            continue
+        if offered:
+            found.setdefault(package.name, offered)  # the first on the path is the one that Python imports
+    return [one for offered in found.values() for one in offered], unread
 
 
 def _row(key: object, rack: object) -> list[object]:

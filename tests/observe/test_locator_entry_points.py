@@ -139,3 +139,29 @@ def test_an_entry_point_that_nobody_or_more_than_one_package_offers_is_not_guess
     offering(tmp_path, monkeypatch, "inventory", "", package="other_racks")
     twice = failure(an_entry_point("inventory"))
     assert twice.detail == "2 installed packages offer an entry point inventory of group rackwise.rack_locators"
+
+
+def test_a_package_whose_entry_points_cannot_be_read_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "aa_broken-1.0.dist-info"
+    broken.mkdir()
+    (broken / "METADATA").write_text("Metadata-Version: 2.1\nName: aa_broken\nVersion: 1.0\n")
+    (broken / "entry_points.txt").write_bytes(b"[a]\n\xff = x\n")
+    offering(tmp_path, monkeypatch, "elsewhere", "")
+    assert failure(an_entry_point("inventory")).detail == (
+        "no installed package offers an entry point inventory of group rackwise.rack_locators,"
+        " and entry_points.txt of aa_broken cannot be read"
+    )
+    offering(
+        tmp_path,
+        monkeypatch,
+        "inventory",
+        """
+        class Racks:
+            def __init__(self, properties): pass
+            def get_rack_info(self): return {1: "a", 2: "b"}
+        """,
+        package="good_racks",
+    )
+    assert ask_locator(an_entry_point(), ObserverState(), 10_000) == ROWS
