@@ -17,11 +17,14 @@ from enum import Enum
 from functools import cache
 from typing import Any, cast
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
 from agent.errors import BadInput, reason
 from agent.telemetry.looks import recorded_names
 from agent.values.kafka import BALANCE_SUBTOPOLOGY, MIN_TRAFFIC, RACK_AWARE_STRATEGY
 from agent.values.limits import AgentMode, ApprovalRule, GroupLimits, GroupTriggerLimits, Limits
 from agent.values.typed_json import UnreadableError, from_json
+from config.value_kinds import Text
 from config.yaml_file import yaml_value
 
 APPROVED = ApprovalRule(name="backtest")
@@ -160,23 +163,52 @@ def limits_under(strategy: BacktestStrategy, recorded: Limits) -> Limits:
 # --- what the user gives ----------------------------------------------------------------------------------------
 
 
+class _DescribedStrategy(BaseModel):
+    """A strategy of the user's file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    name: Text
+    about: Text | None = None
+    base: Text = "execute"
+    set: dict[str, Any] | None = None
+
+
+class _DescribedStrategies(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    strategies: list[_DescribedStrategy]
+
+
 def _described(text: str, known: Mapping[str, BacktestStrategy], source: str) -> dict[str, BacktestStrategy]:
     try:
-        document = yaml_value(text)
-        rows = document.get("strategies") if isinstance(document, dict) else None
-        if not isinstance(rows, list):
-            raise _undescribed(source, "it has no list named strategies")
-        found: dict[str, BacktestStrategy] = {}
-        for row in rows:
-            base = {**known, **found}[row.get("base", "execute")]
-            new = replace(base, name=str(row["name"]), about=str(row.get("about", base.about)))
-            found[new.name] = _changed(new, row.get("set") or {})
-    except BadInput:
-        raise
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        why = f"there is no {error}" if isinstance(error, KeyError) else reason(error)
-        raise _undescribed(source, why) from error
+        rows = _DescribedStrategies.model_validate(yaml_value(text)).strategies
+    except ValidationError as error:
+        raise _undescribed(source, _first_mistake(error)) from None
+    except ValueError as error:
+        raise _undescribed(source, reason(error)) from error
+    found: dict[str, BacktestStrategy] = {}
+    for row in rows:
+        base = found.get(row.base) or known.get(row.base)
+        if base is None:
+            raise _undescribed(source, f"{row.name} has the base {row.base}, and there is no strategy of that name")
+        found[row.name] = _changed(replace(base, name=row.name, about=row.about or base.about), row.set or {})
     return found
+
+
+def _first_mistake(error: ValidationError) -> str:
+    """Where in the file, and what."""
+    first = error.errors(include_url=False)[0]
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"]).lstrip(".")
+    match first["type"]:
+        case "missing":
+            return f"{place} is missing"
+        case "extra_forbidden":
+            return f"{place} is none of the names that are expected"
+        case "model_type" | "dict_type":
+            return f"{place or 'the document'} is not a mapping"
+        case kind:
+            return f"{place} is not a {kind.partition('_')[0]}"
 
 
 def _undescribed(source: str, why: str) -> BadInput:
@@ -224,7 +256,13 @@ def _set(limits: Limits, path: tuple[str, ...], value: Any) -> Limits:
                 default_group=_with(limits.default_group, rest, value, path),
                 groups={name: _with(of, rest, value, path) for name, of in limits.groups.items()},
             )
-        case ("trigger", *rest) | ("execute", "trigger", *rest) if rest and rest[0] in _hints(GroupTriggerLimits):
+        case ("trigger",) | ("execute", "trigger"):
+            changed = _with(limits, ("trigger",), value, path)
+            of_a_group = {name: getattr(changed.trigger, name) for name in _hints(GroupTriggerLimits)}
+            return replace(
+                changed, group_triggers={name: GroupTriggerLimits(**of_a_group) for name in limits.group_triggers}
+            )
+        case ("trigger", *rest) | ("execute", "trigger", *rest) if rest[0] in _hints(GroupTriggerLimits):
             every = {name: _with(of, rest, value, path) for name, of in limits.group_triggers.items()}
             return replace(limits, trigger=_with(limits.trigger, rest, value, path), group_triggers=every)
         case _:

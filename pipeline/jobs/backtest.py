@@ -120,7 +120,9 @@ def run_backtest(tables: TableStore, request: BacktestRequest, say: Say = lambda
     parts = _parts(rows)
     if not parts:
         raise BadInput(
-            "There is no look to replay in that period", why=_why_empty(tables, request), todo="Check --from and --to."
+            "There is no look to replay in that period",
+            why=_why_empty(tables, request),
+            todo="Check --from, --to and spark.tables.",
         )
     longest_ms = request.longest_ms
     ids = {(one.part, s): unit_id(s, one.part, one.content, longest_ms) for one in parts for s in request.strategies}
@@ -209,6 +211,8 @@ def _parts(rows: DataFrame) -> list[_Todo]:
 
 def _why_empty(tables: TableStore, request: BacktestRequest) -> str:
     """What there is instead."""
+    if not tables.exists(TELEMETRY):
+        return f"{tables.root}, the folder that spark.tables names, has no table {TELEMETRY.name}"
     everything = BacktestRequest(strategies=request.strategies, by=request.by)
     rows = _slices(tables, everything) if request.by == "groups" else _events(tables, everything)
     one = rows.agg(F.min("taken_ms").alias("first"), F.max("taken_ms").alias("last")).collect()[0]

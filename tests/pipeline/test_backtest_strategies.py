@@ -52,6 +52,13 @@ def test_what_holds_for_every_group_reaches_groups_with_settings_of_their_own() 
     assert limits.groups["app"].rack_aware_assignment_strategy == "min_traffic"
 
 
+@pytest.mark.parametrize("name", ["trigger", "execute.trigger"])
+def test_all_trigger_limits_at_once_reach_groups_with_settings_of_their_own(name: str) -> None:
+    limits = one("mine", f"mine:{name}={{allow_eager: true, budget_per_day: 3}}")
+    assert (limits.trigger.allow_eager, limits.trigger.budget_per_day) == (True, 3)
+    assert limits.group_triggers["readers"] == GroupTriggerLimits(allow_eager=True)
+
+
 @pytest.mark.parametrize(
     ("change", "read"),
     [
@@ -87,9 +94,14 @@ def test_a_file_describes_strategies_that_build_on_each_other() -> None:
         pytest.param("patient", ("patient:execute.trigger.allow_eger=true",), None, "allow_eager", id="a deep slip"),
         pytest.param("patient", ("patient:min_gain_share=much",), None, "float expected", id="a value of another kind"),
         pytest.param("patient", ("patient",), None, "NAME:LIMIT=VALUE", id="no change at all"),
-        pytest.param("patient", (), "strategies: 3", "cannot be read", id="a file of another shape"),
+        pytest.param("patient", (), "strategies: 3", "strategies is not a list", id="a file of another shape"),
+        pytest.param("patient", (), "3", "the document is not a mapping", id="no mapping"),
+        pytest.param("patient", (), "strategies: [1]", "strategies[0] is not a mapping", id="a row of another shape"),
+        pytest.param("patient", (), "strategies: [{base: patient}]", "strategies[0].name is missing", id="no name"),
+        pytest.param("a", (), "strategies: [{name: a, bse: x}]", "strategies[0].bse is none of", id="another column"),
+        pytest.param("a", (), "strategies: [{name: a, set: 3}]", "strategies[0].set is not a mapping", id="a set"),
         pytest.param("patient", (), "{", "cannot be read", id="a file that is no YAML"),
-        pytest.param("a", (), "strategies: [{name: a, base: b}]", "cannot be read", id="a base that is not there"),
+        pytest.param("a", (), "strategies: [{name: a, base: b}]", "a has the base b", id="a base that is not there"),
     ],
 )
 def test_what_cannot_be_is_told(names: str, changes: tuple[str, ...], described: str | None, told: str) -> None:
