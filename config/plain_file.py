@@ -55,10 +55,20 @@ def why_not_plain(path: str) -> str | None:
     return None
 
 
+def why_not_appended(path: str) -> str | None:
+    """Why lines cannot be appended to it, as a pipe waits for a reader; None for a device and where nothing is."""
+    try:
+        kind = stat.S_IFMT(os.stat(path).st_mode)  # noqa: PTH116 as above
+    except (OSError, ValueError):
+        return None
+    refused = kind in {stat.S_IFDIR, stat.S_IFIFO, stat.S_IFSOCK}
+    return f"it is {_KINDS[kind]}, and a regular file is expected" if refused else None
+
+
 def _check(mode: int, name: str) -> None:
     if not stat.S_ISREG(mode):
         kind = _KINDS.get(stat.S_IFMT(mode), "no file")
-        raise OSError(errno.EINVAL, f"it is {kind}, and only a regular file is read", name)
+        raise OSError(errno.EINVAL, f"it is {kind}, and a regular file is expected", name)
 
 
 def _shown(size: int) -> str:

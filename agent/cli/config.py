@@ -103,9 +103,19 @@ def _read_files(loaded: LoadedSettings) -> None:
         partial(people, settings.approve.people),
         partial(signer, settings.operator.name, settings.operator.key_file),
         partial(tls_context, settings.http.tls),
+        partial(_check_telemetry_file, settings.record.file),
         *((partial(make_gate, settings.http),) if settings.http.pages else ()),
     ]
     _raise_all([mistake for read in readers if (mistake := _mistake_of(read)) is not None])
+
+
+def _check_telemetry_file(path: str | None) -> None:
+    from config.plain_file import why_not_appended
+
+    if path is not None and (why := why_not_appended(path)) is not None:
+        raise ConfigError(
+            f"{path}, which record.file names, cannot be written", why=why, todo="Name a file of its own."
+        )
 
 
 def _read_target(settings: Settings, name: str) -> None:

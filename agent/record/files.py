@@ -15,7 +15,7 @@ from typing import BinaryIO, Protocol, TextIO, TypeVar
 from agent.errors import BadInput, reason
 from agent.telemetry.events import MOST_LINE_BYTES, TelemetryEvent, from_lines
 from agent.values.typed_json import UnreadableError
-from config.plain_file import open_plain
+from config.plain_file import open_plain, why_not_appended
 
 
 class TextLine(Protocol):
@@ -67,6 +67,9 @@ class TelemetryFile:
         return self._problem
 
     def _open(self) -> None:
+        if (why := why_not_appended(str(self._path))) is not None:  # a pipe without a reader would hold the loop up
+            self._problem = f"{self._path}: {why}"
+            return
         try:
             if self._path.exists() and self.begins_anew():
                 self._path.replace(self._path.with_name(self._path.name + ".1"))

@@ -128,7 +128,7 @@ def bad_files(folder: Path) -> dict[str, tuple[str, str, str]]:
     """Mistake -> file, what is reported, and why; the same for both commands."""
     whole = gzip.compress(b'{"cases": []}' * 99)
     contents = {
-        "a directory": (folder, None, "cannot be read", "it is a directory, and only a regular file is read"),
+        "a directory": (folder, None, "cannot be read", "it is a directory, and a regular file is expected"),
         "a named pipe": (pipe(folder), None, "cannot be read", "it is a named pipe"),
         "a device": (Path("/dev/zero"), None, "cannot be read", "it is a device"),
         "a sparse file of 10 GB": (sparse(folder), None, "cannot be read", "it is larger than 256 MiB"),

@@ -50,6 +50,16 @@ def test_every_locator_that_fails_is_told_in_one_go(tmp_path: Path) -> None:
     assert "note: rack.locator.class leaves out wire" in done.stderr
 
 
+def test_a_directory_takes_no_telemetry(tmp_path: Path) -> None:
+    done = rackwise("config", "check", "--set", f"record.file={tmp_path}")
+    assert done.exit_code == 2
+    assert done.stderr.splitlines() == [
+        f"rackwise: {tmp_path}, which record.file names, cannot be written",
+        "  why: it is a directory, and a regular file is expected",
+        "  do:  Name a file of its own.",
+    ]
+
+
 def test_every_file_that_a_server_or_a_message_needs_is_read_and_every_mistake_told(tmp_path: Path) -> None:
     tokens, open_to_all = tmp_path / "tokens.yaml", tmp_path / "ops"
     tokens.write_text("- name: ann\n  role: king\n")

@@ -28,9 +28,9 @@ def sparse(path: Path) -> Path:
 
 
 KINDS = [
-    pytest.param(pipe, "it is a named pipe, and only a regular file is read", id="a pipe"),
-    pytest.param(folder, "it is a directory, and only a regular file is read", id="a directory"),
-    pytest.param(lambda _path: Path("/dev/zero"), "it is a device, and only a regular file is read", id="a device"),
+    pytest.param(pipe, "it is a named pipe, and a regular file is expected", id="a pipe"),
+    pytest.param(folder, "it is a directory, and a regular file is expected", id="a directory"),
+    pytest.param(lambda _path: Path("/dev/zero"), "it is a device, and a regular file is expected", id="a device"),
     pytest.param(sparse, "", id="a sparse file of 10 GB"),
 ]
 COMMANDS = [

@@ -46,7 +46,7 @@ def link_to_a_pipe(path: Path) -> Path:
 
 
 NO_FILES = [
-    pytest.param(pipe, "it is a named pipe, and only a regular file is read", id="a pipe without a writer"),
+    pytest.param(pipe, "it is a named pipe, and a regular file is expected", id="a pipe without a writer"),
     pytest.param(link_to_a_pipe, "it is a named pipe", id="a link to a pipe"),
     pytest.param(folder, "it is a directory", id="a directory"),
     pytest.param(listening, "it is a socket", id="a socket"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,6 +52,22 @@ def test_what_cannot_be_written_is_a_sentence_and_the_lines_go_on(path: str, sen
     texts = ["x" * 100_000] * 3
     assert write(file, *texts) == texts
     assert (file.problem(), file.written, file.dropped) == (sentence, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        pytest.param(Path.mkdir, "a directory", id="a directory, which would be renamed at its largest size"),
+        pytest.param(os.mkfifo, "a named pipe", id="a pipe without a reader, which would hold the loop up"),
+    ],
+)
+def test_only_a_file_is_opened_and_renamed(tmp_path: Path, make: Callable[[Path], None], kind: str) -> None:
+    path = tmp_path / "t.jsonl"
+    make(path)
+    file = TelemetryFile(path, 1)
+    assert write(file, "1") == ["1"]
+    assert (file.problem(), file.dropped) == (f"{path}: it is {kind}, and a regular file is expected", 1)
+    assert [one.name for one in tmp_path.iterdir()] == ["t.jsonl"]
 
 
 def test_a_line_that_a_crash_cut_in_two_is_left_out(tmp_path: Path) -> None:
