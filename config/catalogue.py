@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from types import UnionType
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 
 from config.kafka_client import KafkaClientConfig
@@ -140,13 +141,30 @@ def _field_leaves(field: FieldInfo, value: Any, path: Path) -> Iterator[tuple[Pa
     elif (item := mapped_model(field)) is not None and (isinstance(value, Mapping) or value is None):
         yield from _item_leaves(item, value or {}, path)
     elif is_mapping(field) and isinstance(value, Mapping):
-        yield from (((*path, name), leaf) for name, leaf in _joined(value, ""))
+        _, kind = typing.get_args(field.annotation)
+        yield from (_leaf(kind, (), (*path, name), leaf) for name, leaf in _joined(value, ""))
     elif is_mapping(field) and not is_client(field) and (pairs := _pairs(value)):
         yield from (((*path, name), leaf) for name, leaf in pairs.items())
     elif section is not None or is_mapping(field):
         yield path, _is_section(path)
     else:
-        yield path, value
+        yield _leaf(field.annotation, field.metadata, path, value)
+
+
+def _leaf(kind: Any, metadata: Iterable[object], path: Path, value: Any) -> tuple[Path, Any]:
+    if isinstance(value, bool) and _is_number(kind, metadata):
+        return path, SettingMistake(public(path), f"a number is expected, not {str(value).lower()}")
+    return path, value
+
+
+def _is_number(kind: Any, metadata: Iterable[object]) -> bool:
+    """Whether pydantic alone reads it, which takes true for 1."""
+    if typing.get_origin(kind) is typing.Annotated:
+        inner, *more = typing.get_args(kind)
+        return _is_number(inner, (*metadata, *more))
+    if typing.get_origin(kind) in {typing.Union, UnionType}:
+        return any(_is_number(one, ()) for one in typing.get_args(kind))
+    return kind in {int, float} and not any(isinstance(one, BeforeValidator) for one in metadata)
 
 
 def _item_leaves(item: type[BaseModel], value: Mapping[Any, Any], path: Path) -> Iterator[tuple[Path, Any]]:

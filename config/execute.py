@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from config.kafka_client import KafkaClientOverrides
 from config.setting_mistake import SettingMistake
-from config.value_kinds import Bytes, Millis, Names, NoneWord, Number, Text, Whole, at_least, format_size
+from config.value_kinds import Bytes, Millis, Names, NoneWord, Text, WrittenNone, at_least, format_size
 from config.windows import WindowKinds
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
@@ -39,7 +39,7 @@ def _counted(most: int) -> AfterValidator:
     return AfterValidator(check)
 
 
-Budget = Annotated[Whole, AfterValidator(_not_zero)]
+Budget = Annotated[int, AfterValidator(_not_zero)]
 """How often something may be done; zero is a mistake."""
 
 
@@ -65,7 +65,7 @@ class ExecuteSettings(BaseModel):
     journal_key_file: Annotated[Text | None, NoneWord] = None
     """File with the key by which the executors sign the journal in Kafka: the first line; former keys in further lines.
     """
-    journal_unsigned_below: Annotated[Whole, Field(ge=0)] = 0
+    journal_unsigned_below: Annotated[int, Field(ge=0)] = 0
     """Offset below which unsigned records of the journal are accepted: once, when a journal gets its first key."""
     kafka: KafkaClientOverrides = Field(default_factory=lambda: KafkaClientOverrides({}))
     """Settings of the executor's own connection that differ from the kafka section, such as its user and password."""
@@ -85,7 +85,7 @@ class ExecuteSettings(BaseModel):
     """Partitions that may move to or from one broker at the same time."""
     max_moves_per_cluster: Budget = 250
     """Partitions that may move in the whole cluster at the same time."""
-    max_bytes_in_flight: Annotated[Annotated[Bytes, AfterValidator(_not_zero)] | None, NoneWord] = 100_000_000_000
+    max_bytes_in_flight: Annotated[Annotated[Bytes, AfterValidator(_not_zero)] | None, WrittenNone] = 100_000_000_000
     """Bytes still to be copied at the same time; a single larger partition moves alone. none: no bound."""
     batch_partitions: Budget = 50
     """Partitions in one reassignment request."""
@@ -95,7 +95,7 @@ class ExecuteSettings(BaseModel):
     """Lowest throttle of ``auto``, ``throttle``, ``--throttle``; a lower one could keep a move from ever finishing."""
     throttle_ceiling: Annotated[Bytes, AfterValidator(_not_zero)] = 100_000_000
     """Highest throttle of ``auto``, ``throttle``, ``--throttle``; a move without progress is raised to it."""
-    throttle_headroom_share: Annotated[Number, Field(gt=0, le=1)] = 0.5
+    throttle_headroom_share: Annotated[float, Field(gt=0, le=1)] = 0.5
     """Part of a broker's headroom (unused network rate) that moves may use."""
     broker_bandwidth: Annotated[Bytes, AfterValidator(_not_zero)] = 125_000_000
     """Network rate of a broker in each direction; headroom is the part of it that is unused."""
@@ -111,9 +111,9 @@ class ExecuteSettings(BaseModel):
     """Reassignment requests per day."""
     bytes_per_day: Annotated[Annotated[Bytes, AfterValidator(_not_zero)] | None, NoneWord] = None
     """Bytes whose copying may begin per day; none: no bound."""
-    payback_days: Annotated[Annotated[Number, Field(gt=0)] | None, NoneWord] = 30.0
+    payback_days: Annotated[Annotated[float, Field(gt=0)] | None, WrittenNone] = 30.0
     """Days within which the saved money must exceed the price of copying; none: not required."""
-    hysteresis_share: Annotated[Number, Field(ge=0)] = 0.2
+    hysteresis_share: Annotated[float, Field(ge=0)] = 0.2
     """Extra gain that a topic or group changed within hysteresis_window must bring: 0.2 is 20 % above the least
     gain.
     """
@@ -192,7 +192,7 @@ class ProbingSettings(BaseModel):
     """
     floor_ms: Annotated[Millis, at_least("6s")] = Field(default=10_000, alias="floor")
     """Least time between two triggers for warm-ups of one application."""
-    backoff_factor: Annotated[Number, Field(ge=1)] = 2.0
+    backoff_factor: Annotated[float, Field(ge=1)] = 2.0
     """Factor by which that time grows after each trigger that promoted no warm-up."""
     backoff_max_ms: Millis = Field(default=300_000, alias="backoff_max")
     """Upper bound of that time."""
@@ -223,13 +223,13 @@ class RuleSettings(BaseModel):
     """Reasons of proposals that the rule may approve, such as ``mend-rack-spread``; empty: any."""
     max_bytes: Annotated[Bytes | None, NoneWord] = None
     """Most bytes to be copied or restored; a proposal of unknown size is not approved."""
-    max_moves: Annotated[Annotated[Whole, Field(ge=1)] | None, NoneWord] = None
+    max_moves: Annotated[Annotated[int, Field(ge=1)] | None, NoneWord] = None
     """Most moves in the proposal."""
     keep_leaders: bool = False
     """Whether only proposals that change no preferred leader are approved."""
-    min_gain_usd_per_day: Annotated[Annotated[Number, Field(gt=0)] | None, NoneWord] = None
+    min_gain_usd_per_day: Annotated[Annotated[float, Field(gt=0)] | None, NoneWord] = None
     """Least saving in USD per day; a proposal of unknown saving is not approved."""
-    min_gain_bytes_per_s: Annotated[Annotated[Number, Field(gt=0)] | None, NoneWord] = None
+    min_gain_bytes_per_s: Annotated[Annotated[float, Field(gt=0)] | None, NoneWord] = None
     """Least saving in cross-rack bytes per second; a proposal of unknown saving is not approved."""
     topics: Names = ()
     """Shell-style patterns of topics; empty: any."""

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from config.networks import parsed_network
 from config.setting_mistake import SettingMistake
-from config.value_kinds import Millis, Names, NoneWord, Text, Whole, at_least, at_most
+from config.value_kinds import FilledText, Millis, Names, NoneWord, Text, at_least, at_most
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 _HEADER = re.compile(r"[A-Za-z0-9-]{1,64}")
@@ -77,9 +77,9 @@ class OidcSettings(RoleSettings):
     """File with the client secret instead; no other user may read it."""
     scopes: Names = ("openid", "profile", "email")
     """Scopes that are requested."""
-    name_claim: Text = "email"
+    name_claim: FilledText = "email"
     """Claim of the ID token that is the person's name in the journal; an email counts only when it is verified."""
-    role_claim: Text = "groups"
+    role_claim: FilledText = "groups"
     """Claim of the ID token, a text or a list, whose values have the roles below."""
     timeout_ms: Annotated[Millis, at_least("500ms"), at_most("20s")] = Field(default=5_000, alias="timeout")
     """Deadline of one request to the issuer."""
@@ -180,7 +180,7 @@ class HttpSettings(BaseModel):
     """Whether pages and API are served; false: only /livez, /readyz and /metrics, which need no sign-in."""
     bind: Text = "127.0.0.1"
     """Address to listen on; another than a loopback address needs http.auth, or http.pages false."""
-    port: Annotated[Whole, Field(ge=0, le=65_535)] = 9464
+    port: Annotated[int, Field(ge=0, le=65_535)] = 9464
     """Port to listen on; 0 takes a free one, which is logged."""
     url: Annotated[Text | None, NoneWord] = None
     """URL at which people open the page, such as https://rackwise.example.org, where it is not the address itself."""

@@ -10,7 +10,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from config.setting_mistake import SettingMistake
-from config.value_kinds import Millis, Names, NoneWord, Text, Whole, at_least, at_most
+from config.value_kinds import Millis, Names, NoneWord, Text, at_least, at_most
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 _EVENTS = ("finding", "proposal", "plan-failed", "plan-done", "rack", "sight", "leadership")
@@ -75,7 +75,7 @@ class NotifySettings(BaseModel):
     """Targets by name, each with its address and the events that it gets."""
     group_for_ms: Annotated[Millis, at_most("1h")] = Field(default=30_000, alias="group_for")
     """Time after an event in which further ones join its message."""
-    most_per_hour: Annotated[Whole, Field(ge=1, le=1_000)] = 20
+    most_per_hour: Annotated[int, Field(ge=1, le=1_000)] = 20
     """Most messages per hour to one target; further events wait and share the next message."""
     give_up_after_ms: Annotated[Millis, at_least("1m"), at_most("1d")] = Field(default=3_600_000, alias="give_up_after")
     """A message that its target does not accept is tried again for this long; then it is counted as lost."""

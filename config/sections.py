@@ -10,7 +10,17 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from config.value_kinds import Bytes, Millis, Names, NoneWord, Number, Text, TopicName, Whole, at_least, at_most
+from config.value_kinds import (
+    Bytes,
+    Millis,
+    Names,
+    NoneWord,
+    Text,
+    TopicName,
+    WrittenNone,
+    at_least,
+    at_most,
+)
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -43,7 +53,7 @@ class PlanSettings(BaseModel):
     cron: Annotated[Text | None, NoneWord] = None
     """Five cron fields in UTC instead of an interval, such as ``*/15 * * * *``; day 0 of the week is Sunday."""
 
-    predict_limit: Annotated[Whole, Field(ge=0)] = 200_000
+    predict_limit: Annotated[int, Field(ge=0)] = 200_000
     """A group's own assignor is predicted up to this size: partitions (or tasks) times members."""
     keep_leaders: bool = False
     """No plan changes a preferred leader; changes that need another preferred leader are left out."""
@@ -101,9 +111,9 @@ class RackSettings(BaseModel):
 
     stable_for_ms: Millis = Field(default=60_000, alias="stable_for")
     """A rack change leads to proposals only after the new rack has been seen for this long ..."""
-    stable_polls: Annotated[Whole, Field(ge=1)] = 3
+    stable_polls: Annotated[int, Field(ge=1)] = 3
     """... and in this many looks."""
-    flap_changes: Annotated[Whole, Field(ge=2, le=16)] = 3
+    flap_changes: Annotated[int, Field(ge=2, le=16)] = 3
     """Changes within flap_window that make a rack count as flapping; then it leads to no proposals."""
     flap_window_ms: Annotated[Millis, at_least("1s")] = Field(default=1_800_000, alias="flap_window")
     """Window in which changes of a rack are counted."""
@@ -120,11 +130,11 @@ class DetectSettings(BaseModel):
 
     stuck_rebalance_after_ms: Annotated[Millis, at_least("1s")] = Field(default=300_000, alias="stuck_rebalance_after")
     """A group that rebalances for longer than this is reported as stuck."""
-    leader_skew_share: Annotated[Number, Field(ge=0, le=1)] = 0.34
+    leader_skew_share: Annotated[float, Field(ge=0, le=1)] = 0.34
     """How far a rack's share of preferred leaders may differ from an even share."""
     throttle_grace_ms: Millis = Field(default=120_000, alias="throttle_grace")
     """A throttle without a running reassignment is reported as left behind after this long."""
-    shrink_share: Annotated[Number, Field(ge=0, le=1)] = 0.2
+    shrink_share: Annotated[float, Field(ge=0, le=1)] = 0.2
     """Part of topics or groups that may disappear between two looks; above it, the answer is doubted and reported
     as a gap.
     """
@@ -135,11 +145,11 @@ class GainSettings(BaseModel):
 
     model_config = _STRICT
 
-    min_partitions: Annotated[Whole, Field(ge=0)] = 1
+    min_partitions: Annotated[int, Field(ge=0)] = 1
     """Least number of partitions that a change must make rack-local."""
-    min_share: Annotated[Number, Field(ge=0, le=1)] = 0.05
+    min_share: Annotated[float, Field(ge=0, le=1)] = 0.05
     """Least part of a group's partitions that a change must make rack-local."""
-    min_bytes_per_s: Annotated[Number, Field(ge=0)] = 0.0
+    min_bytes_per_s: Annotated[float, Field(ge=0)] = 0.0
     """Least cross-rack bytes per second that a change must save."""
 
 
@@ -148,9 +158,9 @@ class PriceSettings(BaseModel):
 
     model_config = _STRICT
 
-    usd_per_gb: Annotated[Annotated[Number, Field(ge=0)] | None, NoneWord] = 0.02
+    usd_per_gb: Annotated[Annotated[float, Field(ge=0)] | None, WrittenNone] = 0.02
     """Price in USD of a gigabyte (10**9 bytes) across racks, both directions together; none: no money is shown."""
-    between: dict[Text, Annotated[Number, Field(ge=0)]] = Field(default_factory=dict)
+    between: dict[Text, Annotated[float, Field(ge=0)]] = Field(default_factory=dict)
     """``from->to`` -> price per gigabyte where it differs, such as ``a->b: 0.01``."""
     table: Annotated[Text | None, NoneWord] = None
     """CSV file of dated prices for the pipeline: source_rack, target_rack, usd_per_gb, from_date (yyyy-mm-dd)."""
@@ -185,9 +195,9 @@ class ProposalSettings(BaseModel):
 
     model_config = _STRICT
 
-    max_per_cycle: Annotated[Whole, Field(ge=1)] = 1_000
+    max_per_cycle: Annotated[int, Field(ge=1)] = 1_000
     """Most proposals of one planning; the rest is counted, not published."""
-    max_moves: Annotated[Whole, Field(ge=1, le=100_000)] = 1_000
+    max_moves: Annotated[int, Field(ge=1, le=100_000)] = 1_000
     """Most moves in one proposal; fewer where its record would be too large for the proposals topic."""
     ttl_ms: Annotated[Millis, at_least("1m")] = Field(default=900_000, alias="ttl")
     """A proposal expires after this long unless it is made again."""
@@ -235,9 +245,9 @@ class TopicsSettings(BaseModel):
 
     prefix: TopicName = "rackwise"
     """Prefix of the names of all its topics, groups and transactional ids, so that one ACL prefix covers them."""
-    replication_factor: Annotated[Whole, Field(ge=1, le=32_767)] = Field(default=3, alias="replication.factor")
+    replication_factor: Annotated[int, Field(ge=1, le=32_767)] = Field(default=3, alias="replication.factor")
     """Replication factor of each topic, spread over racks; lower where the cluster has fewer brokers."""
-    min_insync_replicas: Annotated[Whole, Field(ge=1)] = Field(default=2, alias="min.insync.replicas")
+    min_insync_replicas: Annotated[int, Field(ge=1)] = Field(default=2, alias="min.insync.replicas")
     """min.insync.replicas of each topic; lower where there are fewer replicas."""
     telemetry: TopicSettings = Field(default_factory=TopicSettings)
     """Telemetry, one event per subject and look."""
@@ -266,7 +276,7 @@ class RecordSettings(BaseModel):
     """File to which telemetry is also appended, one JSON line per event; ``--replay`` reads it."""
     file_max_bytes: Annotated[Bytes, Field(ge=1_000_000)] = 1_073_741_824
     """At this size the file is renamed to ``<file>.1`` and a new one is begun."""
-    queue_events: Annotated[Whole, Field(ge=100)] = 200_000
+    queue_events: Annotated[int, Field(ge=100)] = 200_000
     """Events that may wait for the brokers; further ones are dropped and counted."""
     deadline_ms: Annotated[Millis, at_least("100ms"), at_most("4s")] = Field(default=3_000, alias="deadline")
     """Longest time that writing may delay the loop, and the end of the process."""
@@ -277,13 +287,13 @@ class MetricsSettings(BaseModel):
 
     model_config = _STRICT
 
-    top_groups: Annotated[Whole, Field(ge=0)] = 100
+    top_groups: Annotated[int, Field(ge=0)] = 100
     """Groups with series of their own, the largest first; the others are summed up as ``other``."""
-    top_tasks: Annotated[Whole, Field(ge=0)] = 1_000
+    top_tasks: Annotated[int, Field(ge=0)] = 1_000
     """Task copies with series of their own, those with the highest lag first."""
     consumer_lag: Literal["none", "group", "topic", "partition"] = "none"
     """How finely consumer lag is exported under the names of kafka-lag-exporter; ``none``: not at all."""
-    top_lags: Annotated[Whole, Field(ge=0)] = 500
+    top_lags: Annotated[int, Field(ge=0)] = 500
     """Groups, topics of groups, and partitions of groups with such series, each those with the highest lag first."""
 
 
@@ -303,8 +313,8 @@ class ProcessSettings(BaseModel):
 
     model_config = _STRICT
 
-    memory_ceiling_bytes: Annotated[Literal["auto"] | Annotated[Bytes, Field(ge=100_000_000)] | None, NoneWord] = Field(
-        default="auto", alias="memory_ceiling"
+    memory_ceiling_bytes: Annotated[Literal["auto"] | Annotated[Bytes, Field(ge=100_000_000)] | None, WrittenNone] = (
+        Field(default="auto", alias="memory_ceiling")
     )
     """Resident memory at which the agent ends with exit code 7, for its supervisor to restart it; ``auto`` is 90 % of
     the container's limit, or half of the machine's memory; none: no ceiling."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from config.setting_mistake import SettingMistake
-from config.value_kinds import Millis, NoneWord, Number, Text, Whole, at_least, at_most
+from config.value_kinds import FilledText, Millis, NoneWord, Text, at_least, at_most
 
 _STRICT = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -32,7 +32,7 @@ class SparkSettings(BaseModel):
 
     master: Annotated[Text | None, NoneWord] = None
     """Spark master; none: as spark-submit sets it, else all cores of this machine."""
-    tables: Text = "rackwise-tables"
+    tables: FilledText = "rackwise-tables"
     """Folder or URI of the tables: on this machine, in HDFS or in an object store."""
     format: Literal["delta", "parquet"] = "delta"
     """How tables are written: Delta Lake, or plain Parquet."""
@@ -44,7 +44,7 @@ class SparkSettings(BaseModel):
     """Spark's own settings by name, such as ``spark.driver.memory: 2g``; they override rackwise's."""
     interval_ms: Annotated[Millis, at_least("100ms")] = Field(default=5_000, alias="interval")
     """Least time between the starts of two batches of ingest."""
-    busy_share: Annotated[Number, Field(gt=0, le=1)] = 0.4
+    busy_share: Annotated[float, Field(gt=0, le=1)] = 0.35
     """Where each batch of ingest takes 30 s or longer, ingest pauses after it, so that batches take this share of the
     time: fewer batches with more looks each take less CPU. The next batch begins two thirds of ``stalled_after`` after
     this one at the latest. 1: no pauses."""
@@ -53,7 +53,7 @@ class SparkSettings(BaseModel):
     has all of them. 0s: from every look."""
     histories_every_ms: Annotated[Millis, at_least("0s")] = Field(default=300_000, alias="histories_every")
     """How often ingest computes histories (warm-ups, rebalances, drift, outcomes); the rest follows each batch."""
-    max_records: Annotated[Whole, Field(ge=1)] = 200_000
+    max_records: Annotated[int, Field(ge=1)] = 200_000
     """Most records of one topic in one batch."""
     late_after_ms: Annotated[Millis, at_least("0s")] = Field(default=600_000, alias="late_after")
     """An hour is closed this long after its end, by the newest event's time; later events are kept and marked late."""
@@ -67,9 +67,9 @@ class SparkSettings(BaseModel):
     stalled_after_ms: Annotated[Millis, at_least("1s")] = Field(default=900_000, alias="stalled_after")
     """A stream of ingest is stalled when a batch is not written so long after its begin; telemetry also when there was
     no batch for so long."""
-    metrics_bind: Text = "127.0.0.1"
+    metrics_bind: FilledText = "127.0.0.1"
     """Address on which ingest serves /metrics."""
-    metrics_port: Annotated[Annotated[Whole, Field(ge=0, le=65_535)] | None, NoneWord] = None
+    metrics_port: Annotated[Annotated[int, Field(ge=0, le=65_535)] | None, NoneWord] = None
     """Port on which ingest serves /metrics, without sign-in; 0 takes a free one, which is logged; none: no metrics."""
 
     @model_validator(mode="after")

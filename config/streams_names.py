@@ -12,7 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_valida
 
 from config.execute import GroupTriggerSettings
 from config.secrets import masked
-from config.value_kinds import Names, NoneWord, Text, Whole
+from config.value_kinds import Names, NoneWord, Text
 
 RackAwareStrategy = Literal["none", "min_traffic", "balance_subtopology"]
 
@@ -67,13 +67,13 @@ class StreamsSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    acceptable_recovery_lag: Whole = Field(10_000, ge=0, alias="acceptable.recovery.lag")
+    acceptable_recovery_lag: int = Field(10_000, ge=0, alias="acceptable.recovery.lag")
     """Lag in records up to which a copy of a task counts as caught up (KIP-441)."""
-    max_warmup_replicas: Whole = Field(2, ge=1, alias="max.warmup.replicas")
+    max_warmup_replicas: int = Field(2, ge=1, alias="max.warmup.replicas")
     """Most warm-ups that the application has at once (KIP-441)."""
-    num_standby_replicas: Whole = Field(0, ge=0, alias="num.standby.replicas")
+    num_standby_replicas: int = Field(0, ge=0, alias="num.standby.replicas")
     """Standbys of each stateful task."""
-    probing_rebalance_interval_ms: Whole = Field(600_000, ge=60_000, alias="probing.rebalance.interval.ms")
+    probing_rebalance_interval_ms: int = Field(600_000, ge=60_000, alias="probing.rebalance.interval.ms")
     """Time between two probing rebalances, in which the application checks whether warm-ups have caught up
     (KIP-441).
     """
@@ -81,11 +81,11 @@ class StreamsSettings(BaseModel):
         default="none", alias="rack.aware.assignment.strategy"
     )
     """How the application's assignor uses racks (KIP-925)."""
-    rack_aware_assignment_traffic_cost: Annotated[Whole | None, NoneWord] = Field(
+    rack_aware_assignment_traffic_cost: Annotated[int | None, NoneWord] = Field(
         default=None, alias="rack.aware.assignment.traffic_cost"
     )
     """Cost of one partition read across racks; none: the assignor's default (KIP-925)."""
-    rack_aware_assignment_non_overlap_cost: Annotated[Whole | None, NoneWord] = Field(
+    rack_aware_assignment_non_overlap_cost: Annotated[int | None, NoneWord] = Field(
         default=None, alias="rack.aware.assignment.non_overlap_cost"
     )
     """Cost of moving a task away from its process; none: the assignor's default (KIP-925)."""

@@ -93,6 +93,12 @@ def _text(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("a text is expected, and it is empty")
+    return text
+
+
 def _topic_name(name: str) -> str:
     if not _TOPIC.fullmatch(name) or name in {".", ".."}:
         raise ValueError(
@@ -106,19 +112,17 @@ def _null_word(value: Any) -> Any:
     return None if isinstance(value, str) and value.strip().lower() in {"none", "null", ""} else value
 
 
+def _written_none(value: Any) -> Any:
+    if isinstance(value, str) and not value.strip():
+        raise ValueError("it is empty; write none where that is meant")
+    return _null_word(value)
+
+
 NoneWord = BeforeValidator(_null_word)
 """Reads ``none`` as null."""
+WrittenNone = BeforeValidator(_written_none)
+"""As `NoneWord` where null is not the default: an empty environment variable lifts no bound."""
 
-
-def _no_bool(value: Any) -> Any:
-    """Python counts true as 1, and where a number is expected the user means neither."""
-    if isinstance(value, bool):
-        raise ValueError(f"a number is expected, not {str(value).lower()}")  # noqa: TRY004 pydantic collects ValueError
-    return value
-
-
-Whole = Annotated[int, BeforeValidator(_no_bool)]
-Number = Annotated[float, BeforeValidator(_no_bool)]
 
 Millis = Annotated[
     int,
@@ -137,6 +141,8 @@ Bytes = Annotated[
 """A size, held in bytes."""
 
 Text = Annotated[str, BeforeValidator(_text)]
+FilledText = Annotated[Text, AfterValidator(_not_blank)]
+"""A text with more than white space, where an empty one would name nothing, or everything."""
 Names = Annotated[
     tuple[Text, ...],
     BeforeValidator(_split),

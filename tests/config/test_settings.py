@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -378,28 +377,6 @@ def test_an_empty_file_sets_nothing(tmp_path: Path) -> None:
     file = tmp_path / "empty.yaml"
     file.write_text("poll:\ngroups:\n# nothing\n")
     assert effective(loaded(files=[file])) == effective(loaded())
-
-
-def test_an_unknown_name_hides_no_mistake_beside_it(tmp_path: Path) -> None:
-    file = tmp_path / "a.yaml"
-    file.write_text("http: {prt: 1, port: 70000}\ngroups: {a: {nope: 1, num.standby.replicas: -1}}\n")
-    assert mistakes(files=[file]) == [
-        f"http.prt: no such setting; did you mean http.port? (file {file})",
-        f"groups.a.nope: no such setting (file {file})",
-        f"groups.a.num.standby.replicas: -1 is out of range; Kafka accepts at least 0 (file {file})",
-        f"http.port: 70000 is out of range; rackwise accepts at most 65535 (file {file})",
-    ]
-
-
-NUMBERS = [entry.name for entry in catalogue() if re.fullmatch(r"-?\d+(\.\d+)?", entry.default)]
-"""Settings that are numbers by default; a number of bytes has no unit where it is small."""
-
-
-@pytest.mark.parametrize("name", [name for name in NUMBERS if "<" not in name])
-def test_true_is_no_number(tmp_path: Path, name: str) -> None:
-    file = tmp_path / "a.yaml"
-    file.write_text(f"{name}: true\n")
-    assert mistakes(files=[file])[0].startswith(f"{name}: a number ")
 
 
 def test_every_mistake_of_every_source_is_told_at_once(tmp_path: Path) -> None:
