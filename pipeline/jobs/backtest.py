@@ -212,7 +212,7 @@ def _parts(rows: DataFrame) -> list[_Todo]:
 def _why_empty(tables: TableStore, request: BacktestRequest) -> str:
     """What there is instead."""
     if not tables.exists(TELEMETRY):
-        return f"{tables.root}, the folder that spark.tables names, has no table {TELEMETRY.name}"
+        return f"{TELEMETRY.name} has no whole look: there is no such table below {tables.root} (spark.tables)"
     everything = BacktestRequest(strategies=request.strategies, by=request.by)
     rows = _slices(tables, everything) if request.by == "groups" else _events(tables, everything)
     one = rows.agg(F.min("taken_ms").alias("first"), F.max("taken_ms").alias("last")).collect()[0]

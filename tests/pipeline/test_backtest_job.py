@@ -184,8 +184,9 @@ def test_tables_without_telemetry_and_strategies_that_read_otherwise_are_told(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     tables = TableStore(spark, str(tmp_path), "parquet")
-    with pytest.raises(BadInput, match="has no whole look"):
+    with pytest.raises(BadInput, match="has no whole look") as missing:
         run_backtest(tables, wanted("no-action"))
+    assert f"there is no such table below {tmp_path}" in str(missing.value)
     strategies = chosen("own", changes=("own:group.acceptable_recovery_lag=1",))
     with pytest.raises(BadInput, match="--by looks"):
         run_backtest(tables, BacktestRequest(strategies=strategies, by="groups"))
