@@ -152,7 +152,7 @@ def _field_leaves(field: FieldInfo, value: Any, path: Path) -> Iterator[tuple[Pa
 
 
 def _leaf(kind: Any, metadata: Iterable[object], path: Path, value: Any) -> tuple[Path, Any]:
-    if isinstance(value, bool) and _is_number(kind, metadata):
+    if isinstance(value, bool) and _is_number(kind, metadata):  # not by a validator: it hides bounds from the schema
         return path, SettingMistake(public(path), f"a number is expected, not {str(value).lower()}")
     return path, value
 

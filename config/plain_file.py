@@ -61,14 +61,16 @@ def why_not_appended(path: str) -> str | None:
         kind = stat.S_IFMT(os.stat(path).st_mode)  # noqa: PTH116 as above
     except (OSError, ValueError):
         return None
-    refused = kind in {stat.S_IFDIR, stat.S_IFIFO, stat.S_IFSOCK}
-    return f"it is {_KINDS[kind]}, and a regular file is expected" if refused else None
+    return _not_regular(kind) if kind in {stat.S_IFDIR, stat.S_IFIFO, stat.S_IFSOCK} else None
 
 
 def _check(mode: int, name: str) -> None:
     if not stat.S_ISREG(mode):
-        kind = _KINDS.get(stat.S_IFMT(mode), "no file")
-        raise OSError(errno.EINVAL, f"it is {kind}, and a regular file is expected", name)
+        raise OSError(errno.EINVAL, _not_regular(stat.S_IFMT(mode)), name)
+
+
+def _not_regular(kind: int) -> str:
+    return f"it is {_KINDS.get(kind, 'no file')}, and a regular file is expected"
 
 
 def _shown(size: int) -> str:

@@ -13,6 +13,7 @@ import re
 
 from agent.errors import (
     AuthenticationFailed,
+    BadInput,
     ClusterUnreachable,
     ConfigError,
     FatalFailure,
@@ -43,6 +44,15 @@ def data_lost(topic: str, why: str) -> DataLost:
         why=why,
         todo="Keep the topic longer (topics.*.retention) or ingest more often. To continue, add "
         "--accept-data-loss: the missing offsets are then recorded in bronze.quarantine.",
+    )
+
+
+def not_refreshed(root: str, table: str) -> BadInput:
+    """The error of a command that reads gold tables, of which there is none."""
+    return BadInput(
+        f"{root} has no {table}",
+        why="no refresh has written it yet, or the tables are in another root or format",
+        todo="Run `rackwise spark refresh` first, or give --tables and --format.",
     )
 
 

@@ -60,8 +60,8 @@ def from_json(kind: type[T], data: Json) -> T:
 
 
 def _in_words(kind: type) -> str:
-    """`JournalRecord` is a journal record."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).lower()
+    """`JournalRecord` is a journal record; a union has no name."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", getattr(kind, "__name__", str(kind))).replace(" | ", " or ").lower()
 
 
 @cache

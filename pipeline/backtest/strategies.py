@@ -20,7 +20,7 @@ from typing import Any, cast
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from agent.errors import BadInput, reason
-from agent.telemetry.looks import recorded_names
+from agent.telemetry.looks import checked, recorded_names
 from agent.values.kafka import BALANCE_SUBTOPOLOGY, MIN_TRAFFIC, RACK_AWARE_STRATEGY
 from agent.values.limits import AgentMode, ApprovalRule, GroupLimits, GroupTriggerLimits, Limits
 from agent.values.typed_json import UnreadableError, from_json
@@ -233,7 +233,7 @@ def _change(text: str) -> tuple[str, str, Any]:
 def _changed(strategy: BacktestStrategy, values: Mapping[str, Any]) -> BacktestStrategy:
     for name, value in values.items():
         try:
-            _set(Limits(), tuple(name.split(".")), value)
+            checked(_set(Limits(), tuple(name.split(".")), value))
         except UnreadableError as error:
             raise BadInput(f"{value!r} is not a value of the limit {name}", why=str(error)) from error
     return replace(strategy, changes=(*strategy.changes, *values.items()))

@@ -9,6 +9,7 @@ import typer
 
 from agent.errors import BadInput
 from pipeline import options
+from pipeline.errors import not_refreshed
 from pipeline.session import short_job
 
 
@@ -45,11 +46,7 @@ def sql(
     with options.job("sql", loaded, short_job(loaded.settings.spark.master)) as job:
         locations = {table.name: _absolute(job.tables.path(table)) for table in TABLES if job.tables.exists(table)}
     if not locations:
-        raise BadInput(
-            f"{loaded.settings.spark.tables} has no gold table",
-            why="no refresh has written it yet, or the tables are in another root",
-            todo="Run `rackwise spark refresh` first, or give --tables.",
-        )
+        raise not_refreshed(loaded.settings.spark.tables, "gold table")
     options.answer(script(locations, schema, dialect))
 
 

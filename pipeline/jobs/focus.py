@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyarrow import parquet
 
-from agent.errors import BadInput
 from config.foreign_text import csv_text
+from pipeline.errors import not_refreshed
 from pipeline.jobs.owners import owners_in_force
 from pipeline.output_files import written_whole
 from pipeline.owner_rules import OwnerBook, OwnerRule
@@ -44,11 +44,7 @@ def write_focus(
 ) -> FocusExport:
     """Writes the charges of the period. Raises BadInput where there is no ledger or no place to write."""
     if not tables.exists(LEDGER):
-        raise BadInput(
-            f"{tables.root} has no table {LEDGER.name}",
-            why="no refresh has written it yet, or the tables are in another root or format",
-            todo="Run `rackwise spark refresh` first, or give --tables and --format.",
-        )
+        raise not_refreshed(tables.root, f"table {LEDGER.name}")
     book = OwnerBook(owners_in_force(tables, owners))
     rows = transfers(within(tables.read(LEDGER), period, "hour_ms"))
     writers_of = dict(_FORMS[name] for name in formats)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from agent.errors import BadInput
+from pipeline.errors import not_refreshed
 from pipeline.jobs.owners import owners_in_force
 from pipeline.output_files import written_whole
 from pipeline.owner_rules import OwnerRule
@@ -42,11 +42,7 @@ def write_report(
     ``owners`` empty: those of the table gold.owners. ``bill`` is `bill_lines.bill_by_day`.
     """
     if not any(tables.exists(table) for table in GOLD):
-        raise BadInput(
-            f"{tables.root} has no gold table",
-            why="no refresh has written it yet, or the tables are in another root or format",
-            todo="Run `rackwise spark refresh` first, or give --tables and --format.",
-        )
+        raise not_refreshed(tables.root, "gold table")
     facts = collect(tables, period, owners_in_force(tables, owners))
     report = compose(facts._replace(bill=bill))
     return WrittenReport(report.first, _write(folder, texts_of(report, formats)))

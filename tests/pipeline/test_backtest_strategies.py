@@ -93,6 +93,11 @@ def test_a_file_describes_strategies_that_build_on_each_other() -> None:
         pytest.param("patient", ("patient:min_gain_shar=1",), None, "Did you mean min_gain_share?", id="a limit"),
         pytest.param("patient", ("patient:execute.trigger.allow_eger=true",), None, "allow_eager", id="a deep slip"),
         pytest.param("patient", ("patient:min_gain_share=much",), None, "float expected", id="a value of another kind"),
+        pytest.param("a", ("a:execute.throttle_bytes_per_s=auto",), None, "no int or none: int", id="a word for none"),
+        pytest.param("a", ("a:min_gain_share=-1",), None, "min_gain_share is -1.0, and no limit", id="below nothing"),
+        pytest.param(
+            "a", ("a:trigger={long_poll_ms: -1}",), None, "long_poll_ms is -1, and no", id="deep below nothing"
+        ),
         pytest.param("patient", ("patient",), None, "NAME:LIMIT=VALUE", id="no change at all"),
         pytest.param("patient", (), "strategies: 3", "strategies is not a list", id="a file of another shape"),
         pytest.param("patient", (), "3", "the document is not a mapping", id="no mapping"),
