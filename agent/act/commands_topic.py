@@ -43,7 +43,7 @@ from agent.errors import ClusterUnreachable, ConfigError, GaveUp, JournalUnavail
 from agent.execute.commands.command_context import CommandOrigin, signed, witnessed
 from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, answer_to, command_to_json
 from agent.journal.entries import Entry, JournalState, JournalWrite
-from agent.journal.record_trust import LEADER, LeaderEntry, leader_in
+from agent.journal.record_trust import LeaderEntry, confirmed_ms, leader_in
 from agent.record.librdkafka import client_settings, error_text, reader_config
 from agent.telemetry.topic_records import headers, source
 from agent.values.kafka import ACKS, MESSAGE_TIMEOUT_MS
@@ -346,7 +346,7 @@ def _leader(view: JournalState, note: Callable[[str], None]) -> LeaderEntry:
             why="an agent in mode execute carries out commands, and the journal names none",
             todo="Start one with: rackwise run --mode execute",
         )
-    idle_ms = time.time_ns() // 1_000_000 - max(view[LEADER].at_ms, found.since_ms)
+    idle_ms = time.time_ns() // 1_000_000 - confirmed_ms(view, found)
     if idle_ms > OLD_MS:
         note(f"note: {found.agent} on {found.host}, the last leading agent, confirmed it {lasted(idle_ms)} ago")
     return found

@@ -385,10 +385,12 @@ def throttle_line(row: ThrottleRow) -> str:
 
 
 def head_row(document: ReassignStatus) -> JournalRow:
-    """For a table: which agent leads, and whether acting is paused."""
+    """For a table: which agent led last and when it said so, and whether acting is paused."""
     leader, pause = document["leader"], document["paused"]
     return {
-        "leader": None if leader is None else f"{leader['agent']} on {leader['host']}",
+        "leader": None
+        if leader is None
+        else f"{leader['agent']} on {leader['host']}, confirmed {_time(leader['confirmed_ms'])}",
         "paused": None
         if pause is None
         else f"by {pause['by']} since {_time(pause['since_ms'])}: {pause['reason'] or 'no reason given'}",

@@ -10,7 +10,7 @@ from agent.journal.approvals import ApprovalState, ProposalApproval, approvals
 from agent.journal.commands import CommandVerb, LeaderAnswer, OperatorCommand, history, pause_in
 from agent.journal.entries import JournalState
 from agent.journal.plan_entries import MoveOwner
-from agent.journal.record_trust import leader_in
+from agent.journal.record_trust import confirmed_ms, leader_in
 from agent.journal.triggers import triggers
 from agent.values.observation import RawReassignment
 from agent.values.reassignment import (
@@ -107,9 +107,15 @@ def copy_row(copy: ReplicaProgress, *, ours: bool | None) -> CopyRow:
 
 
 def leader_row(view: JournalState) -> LeaderRow | None:
-    """The agent that leads; None where none ever did."""
-    leader = leader_in(view)
-    return None if leader is None else {"agent": leader.agent, "host": leader.host, "since_ms": leader.since_ms}
+    """The agent that led last; None where none ever did."""
+    if (leader := leader_in(view)) is None:
+        return None
+    return {
+        "agent": leader.agent,
+        "host": leader.host,
+        "since_ms": leader.since_ms,
+        "confirmed_ms": confirmed_ms(view, leader),
+    }
 
 
 def pause_row(view: JournalState) -> PauseRow | None:

@@ -40,13 +40,15 @@ class HistoryRow(TypedDict):
 
 
 class LeaderRow(TypedDict):
-    """The leading agent."""
+    """The agent that led last by the journal; it may have ended since it confirmed that."""
 
     agent: str
     """Its client.id."""
     host: str
     since_ms: int
     """Epoch milliseconds at which it began to lead."""
+    confirmed_ms: int
+    """Epoch milliseconds at which it wrote last that it leads, which it does every five minutes."""
 
 
 class PauseRow(TypedDict):

@@ -54,6 +54,11 @@ def leader_in(view: JournalState) -> LeaderEntry | None:
     return read_value(LeaderEntry, view.get(LEADER))
 
 
+def confirmed_ms(view: JournalState, leader: LeaderEntry) -> int:
+    """When the newest leader wrote last that it leads, which it does every five minutes, in epoch milliseconds."""
+    return max(view[LEADER].at_ms, leader.since_ms)
+
+
 def check_cluster(view: JournalState, cluster: str, where: str) -> None:
     """Raises WrongCluster for a journal that another cluster's agents wrote, such as a mirrored topic."""
     leader = leader_in(view)

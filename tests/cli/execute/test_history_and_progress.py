@@ -118,7 +118,10 @@ def test_rows_of_plans_and_throttles(path: Path) -> None:
     (row,) = plan_rows(view)
     assert (row["state"], row["done"], row["moving"], row["rate_bytes_per_s"]) == ("open", 1, 1, 7)
     status = reassign_status(JournalRecords(view, "a journal"), ReportedMoves(0))
-    assert head_row(status) == {"leader": "rw-1 on here", "paused": None}
+    assert status["leader"] is not None
+    assert status["leader"]["confirmed_ms"] == view["leader"].at_ms
+    known_at = head_row({**status, "leader": {**status["leader"], "confirmed_ms": 1_700_000_000_000}})
+    assert known_at == {"leader": "rw-1 on here, confirmed 2023-11-14T22:13:20Z", "paused": None}
     assert throttle_rows(view) == [
         {
             "resource_kind": "broker", "resource": "1", "key": LEADER_RATE, "rate_bytes_per_s": 50_000_000,
