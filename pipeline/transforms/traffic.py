@@ -35,6 +35,8 @@ _CUT_SHARE = 0.5
 """Where segments were deleted, an interval whose bytes per record are below this share of the median is left out."""
 _WHOLE_SHARE = 0.9
 """With at least this share of the median, all intervals together show no deletion."""
+_MADE_UP_SHARE = 1 / 3
+"""With at least this share of what the small intervals lack, the largest ones show no deletion either."""
 
 
 def partition_changes(partitions: DataFrame, times: DataFrame, before: DataFrame | None = None) -> DataFrame:
@@ -221,17 +223,23 @@ def _uncut(name: str) -> Column:
 
     ``grown`` is sorted by ratio, what grew without records first. Sizes and offsets of one look are not of one instant:
     what one interval has too little, the next has too much. So all of them count together, unless together they fall
-    short of the median, as they do where a segment is missing.
+    short of the median, as they do where a segment is missing, and as many of the largest ones do not make up for the
+    small ones, as they do where looks take as long as the time between them.
     """
     grown, rated = F.col("grown"), F.coalesce("rated", F.lit(0))
     median = F.get(grown, (F.size(grown) - rated + F.floor(rated / 2)).cast("int"))["ratio"]
     together = F.col("grown_bytes") / F.nullif(F.col("grown_records"), F.lit(0))
+    small = F.filter(grown, lambda one: one["ratio"] < median * _CUT_SHARE)
+    largest = F.slice(grown, -F.greatest(F.size(small), F.lit(1)), F.size(small))
+    surplus = _total(largest, "bytes") - median * _total(largest, "records")
+    lacking = median * _total(small, "records") - _total(small, "bytes")
     uncut = F.filter(grown, lambda one: one["ratio"] >= median * _CUT_SHARE)
-    of_uncut = F.aggregate(
-        uncut, F.lit(0).cast("long"), lambda total, one: F.try_add(total, one[name.removeprefix("grown_")])
-    )
     return (
         F.when(rated == 0, F.lit(0).cast("long"))
-        .when(together >= median * _WHOLE_SHARE, F.col(name))
-        .otherwise(of_uncut)
+        .when((together >= median * _WHOLE_SHARE) | (surplus >= lacking * _MADE_UP_SHARE), F.col(name))
+        .otherwise(_total(uncut, name.removeprefix("grown_")))
     )
+
+
+def _total(rows: Column, name: str) -> Column:
+    return F.aggregate(rows, F.lit(0).cast("long"), lambda total, one: F.try_add(total, one[name]))

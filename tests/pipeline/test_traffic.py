@@ -64,6 +64,33 @@ def test_what_partitions_took_in(spark: SparkSession) -> None:
     assertDataFrameEqual(found, frame(spark, PARTITION_TRAFFIC, *expected))
 
 
+def test_looks_that_take_as_long_as_the_time_between_them_show_no_deletion(spark: SparkSession) -> None:
+    """What such looks a second apart saw: sizes lag behind offsets, and the next look has what was missing."""
+    grown = {
+        "rack": ((87, 28_435), (140, 176_612), (92, 110_655), (126, 112_676), (103, 118_849), (213, 96_531),
+                 (152, 273_923), (132, 113_801), (114, 130_013), (44, 59_836)),
+        "late": ((103, 28_435), (123, 175_603), (93, 111_665), (126, 112_673), (102, 126_982), (214, 87_390),
+                 (152, 274_932), (132, 112_792), (114, 131_015), (44, 59_837)),
+        "leader": ((103, 18_284), (124, 186_763), (93, 110_654), (125, 112_673), (103, 127_990), (213, 87_390),
+                   (152, 273_918), (133, 130_006), (113, 113_805), (44, 59_836)),
+        # Segments of 60 kB were deleted twice; records differ in size by a tenth.
+        "deleted": ((100, 100_000), (100, 30_000), (100, 110_000), (100, 95_000), (100, 105_000), (100, 100_000),
+                    (100, 40_000), (100, 90_000), (100, 105_000), (100, 95_000)),
+    }  # fmt: skip
+    there = [look("i", number, second=number) for number in range(11)]
+    rows = []
+    for topic, intervals in grown.items():
+        end = size = 0
+        for of, (records, bytes_) in zip(there, ((0, 0), *intervals), strict=True):
+            end, size = end + records, size + bytes_
+            rows.append(partition(of, topic, end, size))
+    times = looks(spark, *there)
+    changes = partition_changes(partitions(spark, *rows), timeline(times))
+    found = partition_traffic(traffic_sums(changes, by_hour(pairs(times)))).select("topic", "bytes").collect()
+    whole = {topic: float(sum(bytes_ for _, bytes_ in intervals)) for topic, intervals in grown.items()}
+    assert {row.topic: round(row.bytes) for row in found} == whole | {"deleted": 1_000_000.0}
+
+
 def test_a_gap_is_booked_by_the_offsets_on_both_sides_beside_what_looks_cover(spark: SparkSession) -> None:
     """A restart, twenty minutes without a look, and a full look each twenty minutes from then on."""
     there = [look("i", 1, second=0), look("i", 2, second=60), look("j", 1, second=180)]
