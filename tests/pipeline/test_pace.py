@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.stream import pace
+from pipeline.stream.ingest import checkpoint_of
 from pipeline.stream.pace import BatchPace
 from pipeline.tables import TableStore
 from testbed.cluster import EmbeddedCluster
@@ -73,5 +74,8 @@ def test_a_stream_pauses_once_no_batch_is_full_ends_at_once_and_its_rows_are_the
     assert time.monotonic() - began < ENDS_WITHIN_S
     assert not thread.is_alive()
     assert counted(delta_tables, TELEMETRY) == Counted(50, 50)
-    assert topics.ingest(delta_tables, tmp_path, busy_share=0.001).run_once(threading.Event()) == 60
+    # The pause is within the batch: whether Spark still notes its end is a matter of moments, and decides on the rest.
+    is_noted = (tmp_path / "checkpoints" / checkpoint_of("telemetry") / "commits" / "2").exists()
+    read_again = 0 if is_noted else 10
+    assert topics.ingest(delta_tables, tmp_path, busy_share=0.001).run_once(threading.Event()) == read_again + 50
     assert counted(delta_tables, TELEMETRY) == Counted(100, 100)
