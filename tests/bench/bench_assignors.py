@@ -161,7 +161,7 @@ def measured(row: Row, size: int) -> dict[str, float]:
     before = forget_peak()
     best = seconds(row.solve, given)
     peak = peak_mib()
-    rounds = row.rounds if best > 0.01 else 10 * row.rounds
+    rounds = row.rounds if best > 0.1 else 10 * row.rounds  # the best of a few is no best where others use the machine
     best = min(best, *(seconds(row.solve, given) for _ in range(rounds)))
     return {"cpu_s": best, "more_mib": round(peak - before, 1)}
 
