@@ -6,7 +6,7 @@ those of a few new looks added; else every look of the hours is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
@@ -44,7 +44,7 @@ from pipeline.transforms.reads import (
     read_sums,
     read_traffic,
 )
-from pipeline.transforms.spans import CONTEXT_MS, GAP_MS, LEAP_MS, LONGEST_MS, by_hour, pairs, timeline
+from pipeline.transforms.spans import CONTEXT_MS, GAP_MS, HOUR_MS, LEAP_MS, LONGEST_MS, by_hour, timeline
 from pipeline.transforms.traffic import (
     NEWEST_SIZES,
     newest_sizes,
@@ -59,6 +59,8 @@ _NEWEST = columns(
     column("instance", STRING, "The agent's instance."),
     column("newest_ms", LONG, "Its newest look by its monotonic clock."),
 )
+NEAR_MS = CONTEXT_MS + 2 * GAP_MS + HOUR_MS
+"""A look touches hours so far from it as a gap is long, and they are made of looks as far from them and the context."""
 _NOTHING: HourlySums[DataFrame | None] = HourlySums(*(None for _ in HourlySums._fields))
 
 
@@ -84,25 +86,41 @@ class _Rows(NamedTuple):
     """How many looks the rows are of."""
 
 
+class ChangedLooks(NamedTuple):
+    """Looks whose rows of silver are written anew, and those near them."""
+
+    ids: Collection[LookId]
+    writes: Sequence[Future[None]]
+    """Of their partitions and reads; rows of looks are written already."""
+    near: DataFrame
+    """Of silver.looks: from `NEAR_MS` before them to as long after them, or all of it."""
+    pairs: DataFrame
+    """`spans.pairs` of these."""
+
+
 def write_hours(
     work: RefreshWork,
     producers: DataFrame,
     prices: DataFrame,
     incremental: IncrementalSums | None,
-    touched: Collection[LookId],
+    changed: ChangedLooks,
 ) -> None:
-    """Write the hours of the work to gold. ``touched`` are the looks whose rows were written anew."""
-    looks = work.context(silver.LOOKS, CONTEXT_MS + GAP_MS)
-    parts = work.hold(work.of_hours(by_hour(pairs(looks))))
-    # Held before it is joined with itself.
-    times = work.hold(_near(work, work.hold(timeline(looks)), parts))
+    """Write the hours of the work to gold."""
+    with SparkJobs(work.spark) as jobs:
+        of_hours = jobs.submit(work.hold, work.of_hours(by_hour(changed.pairs)))
+        # Held before it is joined with itself.
+        in_order = jobs.submit(work.hold, timeline(changed.near, changed.pairs))
+        parts = of_hours.result()
+        times = work.hold(_near(work, in_order.result(), parts))
     inputs = _Lines(times, parts, producers, prices)
+    for write in changed.writes:
+        write.result()
     if work.hours is None:
         _write(work, inputs, _Rows(*_of_both(work.context), None, times.count()), None)
         return
     hours = frozenset(work.hours)
     every = looks_of(times.collect(), parts.collect(), hours)
-    before = None if incremental is None else incremental.take(every, hours, touched)
+    before = None if incremental is None else incremental.take(every, hours, changed.ids)
     if before is None:
         sums = _write(work, inputs, _all_rows(work, every), None)
     else:
@@ -183,53 +201,51 @@ def _rows_beyond(work: RefreshWork, every: Looks, before: KeptSums) -> _Rows:
 def _write(
     work: RefreshWork, lines: _Lines, rows: _Rows, before: HourlySums[DataFrame] | None
 ) -> HourlySums[DataFrame]:
-    """What all looks of the hours come to; the rows of gold that this makes are written."""
+    """What all looks of the hours come to; the rows of gold that this makes are written.
+
+    Jobs are in the order in which they are to begin: what needs partitions alone goes on while reads are compared.
+    """
+    times, spans, hold, where = lines.times, lines.spans, work.held, work.where_hours()
+    old = _NOTHING if before is None else HourlySums(*before)
+    every = partition_changes(rows.partitions, times, old.sizes)
+    if rows.new is not None:
+        every = every.join(F.broadcast(rows.new), on=["cluster", "look"], how="left_semi")
     with sized(work.spark, rows.looks * work.rows_of_look), SparkJobs(work.spark) as jobs:
-        sums = _added_up(work, jobs, lines, rows, before)
-        where = work.where_hours()
-        traffic = work.hold(partition_traffic(sums.traffic.result()))
-        jobs.start(work.write_one, TableWrite(gold.PARTITION_TRAFFIC, traffic, where))
-        sizes = record_sizes(traffic)
-        routes = work.hold(read_routes(sums.reads.result(), sizes))
-        jobs.start(work.write_one, TableWrite(gold.READ_TRAFFIC, read_traffic(routes), where))
-        jobs.start(work.write_one, TableWrite(gold.LOCALITY, locality(sums.locality.result(), routes), where))
-        jobs.start(work.write_one, TableWrite(gold.LAGS, lags(sums.lags.result()), where))
-        added, moved = sums.placements.result(), sums.copies.result()
-        inputs = LedgerInput(added, moved, sizes, routes, lines.producers, lines.prices)
-        flows = work.hold(ledger(inputs))
-        jobs.start(work.write_one, TableWrite(gold.LEDGER, flows, where))
-        counters = sums.counters.result()
-        beside = conservation(flows, counters=counters, routes=routes, copied=moved, sizes=sizes)
-        jobs.start(work.write_one, TableWrite(gold.CONSERVATION, beside, where))
-        without = unpriced(flows).collect()
+
+        def write(table: TableSpec, made: Future[DataFrame]) -> None:
+            jobs.start(lambda of: work.write_one(TableWrite(table, of, where)), made)
+
+        def flows_of(placements: DataFrame, copies: DataFrame, sizes: DataFrame, routes: DataFrame) -> DataFrame:
+            return ledger(LedgerInput(placements, copies, sizes, routes, lines.producers, lines.prices))
+
+        changes = jobs.submit(work.hold, every)
+        readings = jobs.submit(hold(read_changes), rows.reads, changes, times, old.readers)
+        took = jobs.submit(hold(traffic_sums), changes, spans, old.traffic)
+        traffic = jobs.submit(hold(partition_traffic), took)
+        write(gold.PARTITION_TRAFFIC, traffic)
+        grew = jobs.submit(hold(placement_sums), changes, spans, old.placements)
+        moved = jobs.submit(hold(copy_sums), changes, spans, old.copies)
+        newest = jobs.submit(hold(newest_sizes), changes, old.sizes)
+        sizes = jobs.submit(record_sizes, traffic)
+        read = jobs.submit(hold(read_sums), readings, spans, old.reads)
+        looked = jobs.submit(work.of_hours, readings)
+        local = jobs.submit(hold(locality_sums), looked, old.locality)
+        counters = jobs.submit(hold(counter_sums), changes, readings, spans, old.counters)
+        routes = jobs.submit(hold(read_routes), read, sizes)
+        flows = jobs.submit(hold(flows_of), grew, moved, sizes, routes)
+        late = jobs.submit(hold(lag_sums), looked, old.lags)
+        write(gold.LAGS, jobs.submit(lags, late))
+        write(gold.READ_TRAFFIC, jobs.submit(read_traffic, routes))
+        write(gold.LOCALITY, jobs.submit(locality, local, routes))
+        write(gold.LEDGER, flows)
+        named = {"counters": counters, "routes": routes, "copied": moved, "sizes": sizes}
+        write(gold.CONSERVATION, jobs.submit(conservation, flows, **named))
+        readers = jobs.submit(hold(newest_readers), readings, old.readers)
+        without = jobs.submit(lambda of: unpriced(of).collect(), flows).result()
     work.messages.update(
         f"{pair['source_rack']} -> {pair['target_rack']} has no price, so what it costs is unknown: set "
         "price.usd_per_gb, price.between or price.table"
         for pair in without
     )
-    return HourlySums(*(one.result() for one in sums))
-
-
-def _added_up(
-    work: RefreshWork, jobs: SparkJobs, lines: _Lines, rows: _Rows, before: HourlySums[DataFrame] | None
-) -> HourlySums[Future[DataFrame]]:
-    """The sums of these rows and of those before."""
-    times, spans = lines.times, lines.spans
-    old = _NOTHING if before is None else HourlySums(*before)
-    every = partition_changes(rows.partitions, times, old.sizes)
-    if rows.new is not None:
-        every = every.join(F.broadcast(rows.new), on=["cluster", "look"], how="left_semi")
-    changes = work.hold(every)
-    changed_reads = jobs.submit(work.hold, read_changes(rows.reads, changes, times, old.readers))
-    took = jobs.submit(work.hold, traffic_sums(changes, spans, old.traffic))
-    grew = jobs.submit(work.hold, placement_sums(changes, spans, old.placements))
-    moved = jobs.submit(work.hold, copy_sums(changes, spans, old.copies))
-    sizes = jobs.submit(work.hold, newest_sizes(changes, old.sizes))
-    readings = changed_reads.result()
-    looked = work.of_hours(readings)
-    read = jobs.submit(work.hold, read_sums(readings, spans, old.reads))
-    late = jobs.submit(work.hold, lag_sums(looked, old.lags))
-    local = jobs.submit(work.hold, locality_sums(looked, old.locality))
-    readers = jobs.submit(work.hold, newest_readers(readings, old.readers))
-    counters = jobs.submit(work.hold, counter_sums(changes, readings, spans, old.counters))
-    return HourlySums(took, grew, moved, read, late, local, sizes, counters, readers)
+    kept = (took, grew, moved, read, late, local, newest, counters, readers)
+    return HourlySums(*(one.result() for one in kept))

@@ -8,7 +8,8 @@ often it ran. So it may be killed and run again, and a refresh of everything giv
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +18,7 @@ from pyspark.sql import functions as F
 
 from agent.values.number_format import counted
 from pipeline.jobs.histories import history_writes
-from pipeline.jobs.hourly import write_hours
+from pipeline.jobs.hourly import NEAR_MS, ChangedLooks, write_hours
 from pipeline.jobs.incremental import IncrementalSums, LookId
 from pipeline.jobs.outcomes import outcome_writes
 from pipeline.jobs.touched_looks import (
@@ -108,17 +109,20 @@ def refresh(
     work = RefreshWork(tables)
     events = _events(work, touched, look_bytes, every_ms)
     with sized(work.spark, MANY_ROWS if events.parts else 0), SparkJobs(work.spark) as jobs:
-        read = _silver(work, events, jobs)
+        read, writes = _silver(work, events, jobs)
         say(f"{counted(read, 'look')} read")
-        hours = _touched_hours(work, touched)
+        changed, hours = None, list[ClusterHour]()
+        if touched is None or touched:
+            changed = _changed_looks(work, touched, writes)
+            hours = _touched_hours(work, touched, changed)
         if touched is not None:
             work.hours = hours = covered_hours(work, hours)
         late = {*hours, *covered_hours(work, pending)} if histories else set()
         past = work.beside(None if touched is None else late) if late else None
         if past is not None:
             jobs.wait()
-        if hours:
-            _gold(work, settings, past, incremental, {LookId(one.cluster, one.look) for one in touched or ()})
+        if changed is not None and hours:
+            _gold(work, settings, past, incremental, changed)
             say(f"{counted(len(hours), 'hour')} computed")
         elif past is not None:
             _histories(past)
@@ -212,17 +216,23 @@ def _events(
     return _LookEvents(telemetry, where, large, bool(standing))
 
 
-def _silver(work: RefreshWork, events: _LookEvents, jobs: SparkJobs) -> int:
-    """Write the looks' silver rows, those that no hour needs in parallel with the hours; the number of looks."""
+def _silver(work: RefreshWork, events: _LookEvents, jobs: SparkJobs) -> tuple[int, list[Future[None]]]:
+    """Write the looks' silver rows; the number of looks, and the writes of rows of which hours are made.
+
+    Of the tables that of the looks alone is written on return.
+    """
     telemetry, where, large = events.telemetry, events.where, events.parts
     if telemetry is None:
-        return 0
+        return 0, []
     if events.standing and large:
         telemetry = work.hold(telemetry)  # its parts are read several times
     held = jobs.submit(work.hold, look_rows(telemetry, large, work.hold))
     condition = named(where)
     fresh = condition is not None and work.tables.read(silver.LOOKS).where(condition).isEmpty()
     wide = held.result()
+    # The looks themselves first: a look that is not among them has no rows elsewhere, also after a crash.
+    looks = TableWrite(silver.LOOKS, silver_table(wide, silver.LOOKS), where, fresh=fresh)
+    looks_write = jobs.start(work.write_one, looks)
     names = {table.name.partition(".")[2]: table for table in silver.SILVER}
     counted = [F.count(name).alias(name) for name in names]
     problems = F.slice(F.array_sort(F.collect_set("looks.problem")), 1, _MOST_PROBLEMS)
@@ -232,11 +242,14 @@ def _silver(work: RefreshWork, events: _LookEvents, jobs: SparkJobs) -> int:
     # A look's rows never become fewer, so a table that it has no rows for needs no change.
     writes = [
         TableWrite(table, silver_table(wide, table), where, counts[name], fresh)
-        for name, table in names.items()
-        if counts[name] or (not where and work.tables.exists(table))
+        for name, table in sorted(names.items(), key=lambda named: named[1] not in _OF_HOURS)
+        if table is not silver.LOOKS and (counts[name] or (not where and work.tables.exists(table)))
     ]
-    _write_silver(work, writes, jobs)
-    return int(counts["looks"])
+    looks_write.result()
+    if silver.LOOKS.name in work.rows:
+        work.rows[silver.LOOKS.name] = counts["looks"]
+    started = [(write.table, jobs.start(work.write_one, write)) for write in writes]
+    return int(counts["looks"]), [write for table, write in started if table in _OF_HOURS]
 
 
 def _bytes_of_full(standing: Iterable[Row], full: Mapping[LookId, int]) -> dict[LookId, int]:
@@ -249,15 +262,6 @@ def _look_bytes(telemetry: DataFrame) -> dict[LookId, int]:
     """Data of each large look."""
     sizes = telemetry.groupBy("cluster", "look").agg(data_bytes()).where(F.col("bytes") > PART_BYTES)
     return {LookId(row["cluster"], row["look"]): row["bytes"] for row in sizes.collect()}
-
-
-def _write_silver(work: RefreshWork, writes: list[TableWrite], jobs: SparkJobs) -> None:
-    # The looks themselves first: a look that is not among them has no rows elsewhere, also after a crash.
-    work.write(write for write in writes if write.table is silver.LOOKS)
-    work.write(write for write in writes if write.table in _OF_HOURS)
-    for write in writes:
-        if write.table not in (silver.LOOKS, *_OF_HOURS):
-            jobs.start(work.write_one, write)
 
 
 def _of_looks(
@@ -285,16 +289,24 @@ def _of_looks(
     )
 
 
-def _touched_hours(work: RefreshWork, touched: list[LookKey] | None) -> list[ClusterHour]:
-    looks = work.tables.read(silver.LOOKS)
+def _changed_looks(work: RefreshWork, touched: list[LookKey] | None, writes: Sequence[Future[None]]) -> ChangedLooks:
+    near = work.tables.read(silver.LOOKS)
+    if touched:
+        times = [one.taken_ms for one in touched]
+        near = between(near, min(times) - NEAR_MS, max(times) + NEAR_MS)
+        near = work.hold(near.where(F.col("cluster").isin(sorted({one.cluster for one in touched}))))
+    ids = frozenset(LookId(one.cluster, one.look) for one in touched or ())
+    found = work.hold(pairs(near))
+    # Columns anew: to Spark those of held rows are the same as those of the looks, and it does not join the two.
+    return ChangedLooks(ids, writes, near, found.toDF(*found.columns))
+
+
+def _touched_hours(work: RefreshWork, touched: list[LookKey] | None, changed: ChangedLooks) -> list[ClusterHour]:
     if touched is None:
-        rows = looks.select("cluster", hour_of(F.col("taken_ms")).alias("hour_ms")).distinct()
-    elif touched:
-        first, last = min(one.taken_ms for one in touched), max(one.taken_ms for one in touched)
-        ids = local_relation(work.spark, ((one.cluster, one.look) for one in touched), silver.LOOK_IDS)
-        rows = touched_hours(between(looks, first - CONTEXT_MS - GAP_MS, last + CONTEXT_MS + GAP_MS), ids)
+        rows = changed.near.select("cluster", hour_of(F.col("taken_ms")).alias("hour_ms")).distinct()
     else:
-        return []
+        ids = local_relation(work.spark, changed.ids, silver.LOOK_IDS)
+        rows = touched_hours(changed.near, ids, changed.pairs)
     return sorted(ClusterHour(*row) for row in rows.collect())
 
 
@@ -303,14 +315,14 @@ def _gold(
     settings: RefreshSettings,
     past: RefreshWork | None,
     incremental: IncrementalSums | None,
-    touched: Collection[LookId],
+    changed: ChangedLooks,
 ) -> None:
     """Hours and histories side by side: neither reads what the other writes, and most of both is planning."""
     with SparkJobs(work.spark) as jobs:
         if past is not None:
             jobs.start(_histories, past)
         producers, prices = producer_table(work.spark, settings.producers), price_table(work.spark, settings.prices)
-        write_hours(work, producers, prices, incremental, touched)
+        write_hours(work, producers, prices, incremental, changed)
 
 
 def _histories(work: RefreshWork) -> None:

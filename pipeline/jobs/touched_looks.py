@@ -30,8 +30,6 @@ from pipeline.transforms.spans import HOUR_MS, instance_of_look
 from pipeline.transforms.spans import day_of as day_of_ms
 
 _DERIVED = [str(kind) for kind in DERIVED_SHAPES]
-_HEAD_CHARS = 200
-"""Of the data of an event of kind kept, in which its number of parts is."""
 _CANDIDATES = columns(
     column("cluster", STRING, "Cluster id."),
     column("look", STRING, "Id of the look."),
@@ -61,13 +59,17 @@ def look_keys(telemetry: DataFrame, *others: Column) -> DataFrame:
 
 
 def has_ended() -> Column:
-    """Of the rows of a look: whether those that an agent writes last are among them, as ``ended``."""
+    """Of the rows of a look: whether all of its events are among them, as ``ended``.
+
+    Its own are numbered through, the report last; those that it keeps of a full look are counted in its runs. What is
+    written last may come first, from another partition.
+    """
     kept = F.col("kind") == EventKind.KEPT.value
-    parts = F.regexp_extract(F.substring("data", 1, _HEAD_CHARS), r'"parts":\s*(\d{1,9})', 1).try_cast("long")
-    ends = [F.max(F.col("kind") == kind.value) for kind in (EventKind.REPORT, EventKind.LOOK)]
-    all_kept = F.size(F.collect_set(F.when(kept, F.col("n")))) >= F.max(F.when(kept, parts))
-    whole = ends[1] & F.when(F.max(F.col("base").isNotNull()), F.coalesce(all_kept, F.lit(False))).otherwise(True)  # noqa: FBT003
-    return (ends[0] & (whole | ~F.max(_observed()))).alias("ended")
+    counts = F.regexp_extract_all("data", F.lit(r'"events":\s*(\d{1,9})'), F.lit(1))
+    in_runs = F.aggregate(counts, F.lit(0).cast("long"), lambda total, one: total + one.cast("long"))
+    own = F.when(~kept, F.col("n"))
+    there = F.size(F.collect_set(own)) + F.coalesce(F.sum(F.when(kept, in_runs)), F.lit(0))
+    return (F.max(F.col("kind") == EventKind.REPORT.value) & (there > F.max(own))).alias("ended")
 
 
 def looks_of_days(tables: TableStore, days: tuple[str, ...]) -> tuple[LookKey, ...]:

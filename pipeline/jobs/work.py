@@ -63,17 +63,30 @@ class SparkJobs(ThreadPoolExecutor):
             self.wait()
 
     def submit(self, job: Callable[..., Result], /, *args: object, **named: object) -> Future[Result]:
-        """As the base class does, with the Spark properties of the calling thread."""
-        return super().submit(inheritable_thread_target(self._spark)(job), *args, **named)
+        """As the base class does, with the Spark properties of the calling thread.
 
-    def start(self, job: Callable[..., None], *args: object) -> None:
-        """Submit a job without a result."""
+        In place of a future among the arguments the job gets its result. It was submitted before, so a job waits for
+        those ahead of it alone, of which the first one that has not ended runs.
+        """
+
+        def with_results() -> Result:
+            return job(*map(_result, args), **{name: _result(value) for name, value in named.items()})
+
+        return super().submit(inheritable_thread_target(self._spark)(with_results))
+
+    def start(self, job: Callable[..., None], *args: object) -> Future[None]:
+        """Submit a job without a result, for which `wait` waits."""
         self._started.append(self.submit(job, *args))
+        return self._started[-1]
 
     def wait(self) -> None:
         """Wait for the jobs that were started. Raises the error of the first one that failed."""
         for one in self._started:
             one.result()
+
+
+def _result(value: object) -> object:
+    return value.result() if isinstance(value, Future) else value
 
 
 class RefreshWork:
@@ -104,6 +117,10 @@ class RefreshWork:
         executors alone hold is gone with one of them, and could not be made again.
         """
         return frame.checkpoint(eager=True)
+
+    def held(self, make: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
+        """The same, whose rows are held."""
+        return lambda *of: self.hold(make(*of))
 
     def context(self, table: TableSpec, reach_ms: int = CONTEXT_MS, *, to_the_end: bool = False) -> DataFrame:
         """Silver rows that the hours need, so far before and after them.

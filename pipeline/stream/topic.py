@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _ROWS_OF_A_FILE = 50_000
+_IN_ONE_GO_MS = 3_000
+"""Records that an agent writes of a look come closer together, as far as the clocks of brokers and Spark agree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,10 @@ class BatchFollower(Protocol):
     """Does what follows from the accepted rows of a batch, before the batch counts as done."""
 
     def __call__(self, rows: DataFrame, /, *, more: bool) -> Mapping[str, int | None]:
-        """What it wrote: table -> rows, None where they were not counted. ``more``: records wait for the next batch."""
+        """What it wrote: table -> rows, None where they were not counted.
+
+        ``more``: records wait for the next batch, or may be on their way.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,11 +298,17 @@ class TopicStream:
             self._tables.append(QUARANTINE, rest, batch)
             written[QUARANTINE.name] = bad + len(holes)
         if good and self.plan.follow is not None:
-            written |= self.plan.follow(accepted(parsed, table), more=self._has_more(span))
+            newest_ms = max(one.newest_ms for one in counts.values())
+            written |= self.plan.follow(accepted(parsed, table), more=self._has_more(span, newest_ms))
         return written
 
-    def _has_more(self, span: OffsetSpan) -> bool:
-        """Whether records wait already that this batch does not have."""
+    def _has_more(self, span: OffsetSpan, newest_ms: int) -> bool:
+        """Whether records wait already that this batch does not have, or may be on their way.
+
+        A look is written in one go: what was written right before the batch began may be in the middle of one.
+        """
+        if self._pace is not None and abs(span.time_ms - newest_ms) < _IN_ONE_GO_MS:
+            return True
         lag = self._lag_behind(span.end)
         return lag is not None and lag.records > 0
 

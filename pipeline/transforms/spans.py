@@ -129,9 +129,10 @@ def spanned(rows: DataFrame, spans: DataFrame) -> DataFrame:
     return rows.drop("hour_ms").join(F.broadcast(spans), on=["cluster", "look", "previous"], how="inner")
 
 
-def timeline(looks: DataFrame) -> DataFrame:
+def timeline(looks: DataFrame, look_pairs: DataFrame | None = None) -> DataFrame:
     """Whole looks with the one before, null where they are no pair, and what holds for all that they show.
 
+    ``look_pairs`` are their pairs, as far as these are at hand.
     A look whose pair is with one of another instance has a row beside it in which that one stands in, in the line of
     its instance: what goes from one look to the next finds there what it is compared with. ``of_instance_ms`` is the
     monotonic clock, null of stand-ins, whose clock is another one; ``previous_ms`` that of the look before, where it is
@@ -142,7 +143,7 @@ def timeline(looks: DataFrame) -> DataFrame:
     elapsed = F.col("taken_ms") - F.lag("taken_ms").over(in_order)
     leap = F.abs(elapsed - F.col("monotonic_ms") + F.lag("monotonic_ms").over(in_order))
     leapt = F.when((elapsed < 0) | (leap > LEAP_MS), F.col("look"))
-    before = pairs(looks).select("cluster", "look", "previous")
+    before = (look_pairs or pairs(looks)).select("cluster", "look", "previous")
     whole = looks.where("complete").select(
         "cluster", "look", "instance", "taken_ms", "monotonic_ms", "racks", "known_racks"
     )
@@ -178,7 +179,7 @@ def timeline(looks: DataFrame) -> DataFrame:
     return paired.withColumn("of_instance_ms", F.col("monotonic_ms")).unionByName(stand_ins)
 
 
-def touched_hours(looks: DataFrame, touched: DataFrame) -> DataFrame:
+def touched_hours(looks: DataFrame, touched: DataFrame, look_pairs: DataFrame | None = None) -> DataFrame:
     """Hours (cluster, hour_ms) that may read otherwise since these looks (cluster, look) are there or are whole.
 
     One that comes late may hold sizes with which those of later looks are compared; one next to a gap changes all
@@ -196,7 +197,7 @@ def touched_hours(looks: DataFrame, touched: DataFrame) -> DataFrame:
         (F.col("taken_ms") - F.least(F.greatest(reach, F.lit(0)), F.lit(2 * LONGEST_MS))).alias("first_ms"),
         F.least(F.col("taken_ms") + LONGEST_MS, newest).alias("last_ms"),
     ).where(F.array_contains("near", True))  # noqa: FBT003
-    gaps = pairs(looks).where(~F.col("seen"))
+    gaps = (look_pairs or pairs(looks)).where(~F.col("seen"))
     beside = [gaps.join(named.withColumnRenamed("look", end), on=["cluster", end]) for end in ("look", "previous")]
     stretches = [
         rows.select("cluster", F.col("begin_ms").alias("first_ms"), F.col("end_ms").alias("last_ms")) for rows in beside

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 
 import pytest
 from confluent_kafka import TopicPartition
+from pyspark.sql import DataFrame
 
 from agent.errors import BadInput, ConfigError, RackwiseError, WrongCluster
 from pipeline.errors import DataLost
@@ -17,6 +19,7 @@ from pipeline.files import StoredFiles
 from pipeline.kafka import TopicClient
 from pipeline.schemas.bronze import JOURNAL, PROPOSALS, QUARANTINE, TELEMETRY
 from pipeline.stream.checkpoint import TopicSources
+from pipeline.stream.ingest import StreamRunner
 from pipeline.stream.topic import sources_of
 from pipeline.tables import Format, TableStore
 from testbed.cluster import EmbeddedCluster
@@ -171,3 +174,32 @@ def test_a_topic_that_is_missing_or_a_cluster_that_is_another_one_is_told_before
     told: list[str] = []
     assert topics.ingest(delta_tables, tmp_path, say=told.append).run_once(Event()) == 0
     assert f"telemetry: nothing new in {topics.names.telemetry}" in told
+
+
+def test_what_was_written_right_before_a_batch_may_be_in_the_middle_of_a_look(
+    topics: Topics, delta_tables: TableStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not where it is read once, and nothing comes after it."""
+    monkeypatch.setattr("pipeline.stream.topic._IN_ONE_GO_MS", 60_000)  # a stream takes its time to start
+    asked: list[bool] = []
+    topics.make(topics.names.telemetry)
+
+    def reads(run: Callable[[StreamRunner, Event], int]) -> bool:
+        stop = Event()
+
+        def follow(_rows: DataFrame, /, *, more: bool) -> dict[str, int | None]:
+            asked.append(more)
+            stop.set()
+            return {}
+
+        before = len(asked)
+        run(topics.ingest(delta_tables, tmp_path, on_telemetry=follow), stop)
+        (more,) = asked[before:]
+        return more
+
+    topics.events(20, time_ms=time.time_ns() // 1_000_000 - 600_000)
+    assert not reads(StreamRunner.run)
+    topics.events(20)
+    assert reads(StreamRunner.run)
+    topics.events(20)
+    assert not reads(StreamRunner.run_once)

@@ -91,22 +91,24 @@ def test_looks_of_what_the_agent_derived_are_never_left_out(make_tables: MakeTab
     assert computed_looks(tables, [twin, *keys], 0) == [*keys, twin]
 
 
-def test_a_look_has_ended_when_what_is_written_last_is_there(spark: SparkSession, tmp_path: Path) -> None:
-    """In full, by changes, and of nothing but what the agent derived."""
+def test_a_look_has_ended_when_all_of_its_events_are_there(spark: SparkSession, tmp_path: Path) -> None:
+    """In full, by changes, and of nothing but what the agent derived; what is written last may come first."""
     whole, changed = recorded(tmp_path, 600_000, looks=2).values()
-    derived = [event._replace(look="0000000a-7") for event in whole if event.kind in {"report", "finding"}]
-    kept = next(event for event in changed if event.kind == "kept")
-    kept = kept._replace(data={**kept.data, "parts": 2})
+    kinds = {"report", "finding"}
+    derived = [event._replace(n=n) for n, event in enumerate(event for event in whole if event.kind in kinds)]
+    (kept,) = (event for event in changed if event.kind == "kept")
+    runs = kept.data["runs"]
+    assert sum(run["events"] for run in runs) > len(runs) > 1
+    parts = [kept._replace(n=kept.n + n, data={"part": n, "parts": 2, "runs": runs[n::2]}) for n in range(2)]
+    others = [event for event in changed if event.kind != "kept"]
 
     def ended(events: Iterable[TelemetryEvent]) -> bool:
         (row,) = look_keys(telemetry(spark, events), has_ended()).collect()
         return bool(row["ended"])
 
-    assert [ended(events) for events in (whole, changed, derived)] == [True] * 3
-    for kind in ("look", "report"):
-        assert not ended(event for event in whole if event.kind != kind)
-    assert not ended(event for event in derived if event.kind != "report")
-    others = [event for event in changed if event.kind != "kept"]
-    assert not ended(others)
-    assert not ended([*others, kept])
-    assert ended([*others, kept, kept._replace(n=kept.n + 1)])
+    for look in (whole, changed, derived, [*others, *parts], [*whole, *whole]):
+        assert ended(look)
+    assert not ended([*others, parts[0]])
+    for look in (whole, changed, derived):
+        for out in {0, len(look) // 2, len(look) - 1}:
+            assert not ended([*look[:out], *look[out + 1 :]])

@@ -57,15 +57,18 @@ class Topics:
         for answer in self.admin.delete_topics([name]).values():
             answer.result(30)
 
-    def events(self, count: int, *, every_bad: int = 0, look: str = "12345678-1", filler: str = "") -> None:
-        """Telemetry events, each ``every_bad``-th of them no event at all."""
+    def events(
+        self, count: int, *, every_bad: int = 0, look: str = "12345678-1", filler: str = "", time_ms: int = 0
+    ) -> None:
+        """Telemetry events, each ``every_bad``-th of them no event at all; ``time_ms`` is of records, 0: now."""
         for _ in range(count):
             n = self.produced
             self.produced += 1
             is_bad = every_bad > 0 and n % every_bad == 0
             self.bad += is_bad
             value = b"\x00no event" if is_bad else event(n, look, filler)
-            self.put(self.names.telemetry, value, key=f"topic/{n % 50}", partition=n % self.partitions)
+            key = f"topic/{n % 50}"
+            self.put(self.names.telemetry, value, key=key, partition=n % self.partitions, time_ms=time_ms)
         self.flush()
 
     def lines(self, lines: Iterable[str]) -> None:
@@ -113,10 +116,13 @@ class Topics:
         key: str,
         partition: int = 0,
         heads: list[tuple[str, bytes]] | None = None,
+        time_ms: int = 0,
     ) -> None:
         while True:
             try:
-                self._producer.produce(topic, value, key=key.encode(), partition=partition, headers=heads or [])
+                self._producer.produce(
+                    topic, value, key=key.encode(), partition=partition, headers=heads or [], timestamp=time_ms
+                )
             except BufferError:
                 self._producer.poll(0.1)
             else:
