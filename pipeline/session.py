@@ -78,6 +78,8 @@ _TUNED = {
     "spark.buffer.pageSize": "1m",
     # A row group is in memory as a whole while it is written, and column by column while it is read: by default 128 MB.
     "spark.hadoop.parquet.block.size": f"{8 << 20}",
+    # What goes from one task to the next is in files for seconds, and in the page cache: to compress it saves no disk.
+    "spark.shuffle.compress": "false",
     # Plans are not looked at here, and to write them out in full takes a fiftieth of all time.
     "spark.sql.ui.explainMode": "simple",
     # Tables are small files here: Spark's 200 and Delta's 50 tasks would each cost more than the data.

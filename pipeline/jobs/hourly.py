@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import NamedTuple
 
 from pyspark.sql import DataFrame
@@ -30,7 +31,7 @@ from pipeline.schemas import gold, silver
 from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns
 from pipeline.session import sized
 from pipeline.transforms.conservation import conservation, counter_sums
-from pipeline.transforms.ledger import LedgerInput, copy_sums, ledger, placement_sums
+from pipeline.transforms.ledger import copy_sums, ledger, placement_sums
 from pipeline.transforms.prices import unpriced
 from pipeline.transforms.reads import (
     NEWEST_READERS,
@@ -44,7 +45,16 @@ from pipeline.transforms.reads import (
     read_sums,
     read_traffic,
 )
-from pipeline.transforms.spans import CONTEXT_MS, GAP_MS, HOUR_MS, LEAP_MS, LONGEST_MS, by_hour, timeline
+from pipeline.transforms.spans import (
+    CONTEXT_MS,
+    GAP_MS,
+    HOUR_MS,
+    LEAP_MS,
+    LONGEST_MS,
+    by_hour,
+    pairs,
+    timeline,
+)
 from pipeline.transforms.traffic import (
     NEWEST_SIZES,
     newest_sizes,
@@ -59,20 +69,11 @@ _NEWEST = columns(
     column("instance", STRING, "The agent's instance."),
     column("newest_ms", LONG, "Its newest look by its monotonic clock."),
 )
-NEAR_MS = CONTEXT_MS + 2 * GAP_MS + HOUR_MS
-"""A look touches hours so far from it as a gap is long, and they are made of looks as far from them and the context."""
+REACH_MS = CONTEXT_MS + GAP_MS
+"""Greatest distance, in ms, from an hour to a look of which it is made, also beyond a gap."""
+NEAR_MS = REACH_MS + HOUR_MS + 2 * LONGEST_MS
+"""The same from a look, as far as no gap is near: to those of which the hours that it touches are made."""
 _NOTHING: HourlySums[DataFrame | None] = HourlySums(*(None for _ in HourlySums._fields))
-
-
-class _Lines(NamedTuple):
-    """The small inputs of an hour: times, spans, producers and prices."""
-
-    times: DataFrame
-    """`spans.timeline`."""
-    spans: DataFrame
-    """`spans.by_hour`, of these hours."""
-    producers: DataFrame
-    prices: DataFrame
 
 
 class _Rows(NamedTuple):
@@ -87,15 +88,28 @@ class _Rows(NamedTuple):
 
 
 class ChangedLooks(NamedTuple):
-    """Looks whose rows of silver are written anew, and those near them."""
+    """Looks whose rows of silver are written anew, and rows of silver.looks near them."""
 
     ids: Collection[LookId]
     writes: Sequence[Future[None]]
     """Of their partitions and reads; rows of looks are written already."""
     near: DataFrame
-    """Of silver.looks: from `NEAR_MS` before them to as long after them, or all of it."""
     pairs: DataFrame
-    """`spans.pairs` of these."""
+    """`spans.pairs` of ``near``."""
+    span_ms: tuple[int, int] | None
+    """From when to when ``near`` has all looks; None: always."""
+
+
+def changed_looks(
+    work: RefreshWork, ids: Collection[LookId], writes: Sequence[Future[None]], span_ms: tuple[int, int] | None
+) -> ChangedLooks:
+    """These, with all looks of that time and of their clusters; None: with all looks."""
+    near = work.tables.read(silver.LOOKS)
+    if span_ms is not None:
+        near = work.hold(between(near, *span_ms).where(F.col("cluster").isin({one.cluster for one in ids})))
+    found = work.hold(pairs(near))
+    # Columns anew: to Spark those of held rows are the same as those of the looks, and it does not join the two.
+    return ChangedLooks(ids, writes, near, found.toDF(*found.columns), span_ms)
 
 
 def write_hours(
@@ -106,25 +120,28 @@ def write_hours(
     changed: ChangedLooks,
 ) -> None:
     """Write the hours of the work to gold."""
+    if changed.span_ms is not None:
+        first, last = work.hours_span()
+        if first - REACH_MS < changed.span_ms[0] or last + REACH_MS > changed.span_ms[1]:
+            changed = changed_looks(work, changed.ids, changed.writes, (first - REACH_MS, last + REACH_MS))
     with SparkJobs(work.spark) as jobs:
-        of_hours = jobs.submit(work.hold, work.of_hours(by_hour(changed.pairs)))
         # Held before it is joined with itself.
         in_order = jobs.submit(work.hold, timeline(changed.near, changed.pairs))
-        parts = of_hours.result()
+        parts = work.hold(work.of_hours(by_hour(changed.pairs)))
         times = work.hold(_near(work, in_order.result(), parts))
-    inputs = _Lines(times, parts, producers, prices)
-    for write in changed.writes:
-        write.result()
+    write = partial(_write, work, times=times, spans=parts, producers=producers, prices=prices)
+    for written in changed.writes:
+        written.result()
     if work.hours is None:
-        _write(work, inputs, _Rows(*_of_both(work.context), None, times.count()), None)
+        write(_Rows(*_of_both(work.context), None, times.count()), None)
         return
     hours = frozenset(work.hours)
     every = looks_of(times.collect(), parts.collect(), hours)
     before = None if incremental is None else incremental.take(every, hours, changed.ids)
     if before is None:
-        sums = _write(work, inputs, _all_rows(work, every), None)
+        sums = write(_all_rows(work, every), None)
     else:
-        sums = _write(work, inputs, _rows_beyond(work, every, before), _still_needed(work, before, hours))
+        sums = write(_rows_beyond(work, every, before), _still_needed(work, before, hours))
     if incremental is not None:
         incremental.keep(sums, every, hours)
 
@@ -199,13 +216,20 @@ def _rows_beyond(work: RefreshWork, every: Looks, before: KeptSums) -> _Rows:
 
 
 def _write(
-    work: RefreshWork, lines: _Lines, rows: _Rows, before: HourlySums[DataFrame] | None
+    work: RefreshWork,
+    rows: _Rows,
+    before: HourlySums[DataFrame] | None,
+    *,
+    times: DataFrame,
+    spans: DataFrame,
+    producers: DataFrame,
+    prices: DataFrame,
 ) -> HourlySums[DataFrame]:
     """What all looks of the hours come to; the rows of gold that this makes are written.
 
     Jobs are in the order in which they are to begin: what needs partitions alone goes on while reads are compared.
     """
-    times, spans, hold, where = lines.times, lines.spans, work.held, work.where_hours()
+    hold, where = work.held, work.where_hours()
     old = _NOTHING if before is None else HourlySums(*before)
     every = partition_changes(rows.partitions, times, old.sizes)
     if rows.new is not None:
@@ -214,9 +238,6 @@ def _write(
 
         def write(table: TableSpec, made: Future[DataFrame]) -> None:
             jobs.start(lambda of: work.write_one(TableWrite(table, of, where)), made)
-
-        def flows_of(placements: DataFrame, copies: DataFrame, sizes: DataFrame, routes: DataFrame) -> DataFrame:
-            return ledger(LedgerInput(placements, copies, sizes, routes, lines.producers, lines.prices))
 
         changes = jobs.submit(work.hold, every)
         readings = jobs.submit(hold(read_changes), rows.reads, changes, times, old.readers)
@@ -232,14 +253,14 @@ def _write(
         local = jobs.submit(hold(locality_sums), looked, old.locality)
         counters = jobs.submit(hold(counter_sums), changes, readings, spans, old.counters)
         routes = jobs.submit(hold(read_routes), read, sizes)
-        flows = jobs.submit(hold(flows_of), grew, moved, sizes, routes)
+        known = {"routes": routes, "copied": moved, "sizes": sizes}
+        flows = jobs.submit(hold(ledger), grew, **known, producers=producers, prices=prices)
         late = jobs.submit(hold(lag_sums), looked, old.lags)
         write(gold.LAGS, jobs.submit(lags, late))
         write(gold.READ_TRAFFIC, jobs.submit(read_traffic, routes))
         write(gold.LOCALITY, jobs.submit(locality, local, routes))
         write(gold.LEDGER, flows)
-        named = {"counters": counters, "routes": routes, "copied": moved, "sizes": sizes}
-        write(gold.CONSERVATION, jobs.submit(conservation, flows, **named))
+        write(gold.CONSERVATION, jobs.submit(conservation, flows, **known, counters=counters))
         readers = jobs.submit(hold(newest_readers), readings, old.readers)
         without = jobs.submit(lambda of: unpriced(of).collect(), flows).result()
     work.messages.update(

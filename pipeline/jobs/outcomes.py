@@ -11,7 +11,7 @@ from pipeline.jobs.work import RefreshWork, TableWrite, between
 from pipeline.schemas import bronze, gold, silver
 from pipeline.schemas.table import TableSpec
 from pipeline.tables import Where
-from pipeline.transforms.ledger import LedgerInput, copies, copy_sums, ledger, placement_sums
+from pipeline.transforms.ledger import copies, copy_sums, ledger, placement_sums
 from pipeline.transforms.outcomes import UNKNOWN, acted, crossing, moved, outcomes, published, windows
 from pipeline.transforms.prices import PriceRow, price_table, producer_table
 from pipeline.transforms.reads import read_changes, read_routes, read_sums
@@ -82,16 +82,16 @@ def _measured(
     sizes = record_sizes(traffic)
     # What copies of tasks fetch is on the bill, but no proposal predicts it.
     active = reads.where(F.col("role").isin("active", silver.HIDDEN))
-    inputs = LedgerInput(
-        placement_sums=placement_sums(changes, spans),
-        copy_sums=copy_sums(changes, spans),
+    flows = ledger(
+        placement_sums(changes, spans),
+        copied=copy_sums(changes, spans),
         sizes=sizes,
         routes=read_routes(read_sums(read_changes(active, changes, times), spans), sizes),
         producers=producer_table(work.spark, ()),
         prices=price_table(work.spark, prices),
     )
     subjects = documents.select("cluster", "proposal", "said.subject.kind", "said.subject.name")
-    rates = work.hold(crossing(ledger(inputs), traffic, named, subjects))
+    rates = work.hold(crossing(flows, traffic, named, subjects))
     return rates, work.hold(moved(acts, copies(changes), partitions))
 
 

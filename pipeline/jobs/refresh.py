@@ -8,7 +8,7 @@ often it ran. So it may be killed and run again, and a refresh of everything giv
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from agent.values.number_format import counted
 from pipeline.jobs.histories import history_writes
-from pipeline.jobs.hourly import NEAR_MS, ChangedLooks, write_hours
+from pipeline.jobs.hourly import NEAR_MS, REACH_MS, ChangedLooks, changed_looks, write_hours
 from pipeline.jobs.incremental import IncrementalSums, LookId
 from pipeline.jobs.outcomes import outcome_writes
 from pipeline.jobs.touched_looks import (
@@ -39,7 +39,7 @@ from pipeline.tables import TableStore, Where, named
 from pipeline.transforms.large_looks import PART_BYTES, data_bytes, parts_of
 from pipeline.transforms.looks import look_rows, silver_table
 from pipeline.transforms.prices import PriceRow, ProducerRow, price_table, producer_table
-from pipeline.transforms.spans import CONTEXT_MS, GAP_MS, by_hour, hour_of, pairs, touched_hours
+from pipeline.transforms.spans import by_hour, hour_of, pairs, touched_hours
 from pipeline.transforms.spans import day_of as day_of_ms
 from pipeline.transforms.whole_looks import full_looks, standing_looks, with_kept
 
@@ -113,7 +113,8 @@ def refresh(
         say(f"{counted(read, 'look')} read")
         changed, hours = None, list[ClusterHour]()
         if touched is None or touched:
-            changed = _changed_looks(work, touched, writes)
+            ids = {LookId(one.cluster, one.look) for one in touched or ()}
+            changed = changed_looks(work, ids, writes, _span(touched, NEAR_MS))
             hours = _touched_hours(work, touched, changed)
         if touched is not None:
             work.hours = hours = covered_hours(work, hours)
@@ -154,7 +155,7 @@ def covered_hours(work: RefreshWork, hours: Iterable[ClusterHour]) -> list[Clust
     if not old:
         return every
     then = work.beside(old)
-    looks = then.context(silver.LOOKS, CONTEXT_MS + GAP_MS)
+    looks = then.context(silver.LOOKS, REACH_MS)
     whole = looks.where("complete").select("cluster", hour_of(F.col("taken_ms")).alias("hour_ms"), F.lit(0).alias("ms"))
     seen = by_hour(pairs(looks)).select("cluster", "hour_ms", "ms").unionByName(whole)
     now = then.of_hours(seen).groupBy("cluster", "hour_ms").agg(F.sum("ms").alias("ms"))
@@ -289,24 +290,19 @@ def _of_looks(
     )
 
 
-def _changed_looks(work: RefreshWork, touched: list[LookKey] | None, writes: Sequence[Future[None]]) -> ChangedLooks:
-    near = work.tables.read(silver.LOOKS)
-    if touched:
-        times = [one.taken_ms for one in touched]
-        near = between(near, min(times) - NEAR_MS, max(times) + NEAR_MS)
-        near = work.hold(near.where(F.col("cluster").isin(sorted({one.cluster for one in touched}))))
-    ids = frozenset(LookId(one.cluster, one.look) for one in touched or ())
-    found = work.hold(pairs(near))
-    # Columns anew: to Spark those of held rows are the same as those of the looks, and it does not join the two.
-    return ChangedLooks(ids, writes, near, found.toDF(*found.columns))
+def _span(touched: list[LookKey] | None, reach_ms: int) -> tuple[int, int] | None:
+    """From so long before these looks to as long after them; None for all looks."""
+    times = [one.taken_ms for one in touched or ()]
+    return (min(times) - reach_ms, max(times) + reach_ms) if times else None
 
 
 def _touched_hours(work: RefreshWork, touched: list[LookKey] | None, changed: ChangedLooks) -> list[ClusterHour]:
-    if touched is None:
+    span_ms = _span(touched, REACH_MS)
+    if span_ms is None:
         rows = changed.near.select("cluster", hour_of(F.col("taken_ms")).alias("hour_ms")).distinct()
     else:
-        ids = local_relation(work.spark, changed.ids, silver.LOOK_IDS)
-        rows = touched_hours(changed.near, ids, changed.pairs)
+        ids = local_relation(work.spark, sorted(changed.ids), silver.LOOK_IDS)
+        rows = touched_hours(between(changed.near, *span_ms), ids, changed.pairs)
     return sorted(ClusterHour(*row) for row in rows.collect())
 
 

@@ -63,10 +63,9 @@ class SparkJobs(ThreadPoolExecutor):
             self.wait()
 
     def submit(self, job: Callable[..., Result], /, *args: object, **named: object) -> Future[Result]:
-        """As the base class does, with the Spark properties of the calling thread.
+        """As the base class does, with the Spark properties of the calling thread; of a future the job gets the result.
 
-        In place of a future among the arguments the job gets its result. It was submitted before, so a job waits for
-        those ahead of it alone, of which the first one that has not ended runs.
+        Jobs begin in order, so one that waits for an earlier one never keeps that from running.
         """
 
         def with_results() -> Result:
@@ -120,7 +119,7 @@ class RefreshWork:
 
     def held(self, make: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
         """The same, whose rows are held."""
-        return lambda *of: self.hold(make(*of))
+        return lambda *of, **named: self.hold(make(*of, **named))
 
     def context(self, table: TableSpec, reach_ms: int = CONTEXT_MS, *, to_the_end: bool = False) -> DataFrame:
         """Silver rows that the hours need, so far before and after them.

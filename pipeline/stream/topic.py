@@ -62,10 +62,7 @@ class BatchFollower(Protocol):
     """Does what follows from the accepted rows of a batch, before the batch counts as done."""
 
     def __call__(self, rows: DataFrame, /, *, more: bool) -> Mapping[str, int | None]:
-        """What it wrote: table -> rows, None where they were not counted.
-
-        ``more``: records wait for the next batch, or may be on their way.
-        """
+        """What it wrote: table -> rows, None where they were not counted. ``more``: records wait or are to come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

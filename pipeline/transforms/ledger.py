@@ -19,7 +19,6 @@ the leader's rack, and producers in several racks write to one leader. All readi
 from __future__ import annotations
 
 from functools import reduce
-from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -49,30 +48,18 @@ COPY_SUMS = MergeableAggregate(
 """``untold``: copies whose log dir was not described."""
 
 
-class LedgerInput(NamedTuple):
-    """What a ledger is made of."""
-
-    placement_sums: DataFrame
-    """`placement_sums`."""
-    copy_sums: DataFrame
-    """`copy_sums`."""
-    sizes: DataFrame
-    """`traffic.record_sizes`."""
-    routes: DataFrame
-    """`reads.read_routes`."""
-    producers: DataFrame
-    prices: DataFrame
-
-
-def ledger(inputs: LedgerInput) -> DataFrame:
-    """gold.ledger of its input."""
-    placed = _placed(inputs.placement_sums, inputs.sizes)
-    flows = (
-        _produced(placed, inputs.producers),
-        _replicated(placed),
-        _consumed(inputs.routes),
-        _moved(inputs.copy_sums),
-    )
+def ledger(
+    grew: DataFrame,
+    *,
+    copied: DataFrame,
+    sizes: DataFrame,
+    routes: DataFrame,
+    producers: DataFrame,
+    prices: DataFrame,
+) -> DataFrame:
+    """gold.ledger of `placement_sums`, `copy_sums`, `traffic.record_sizes` and `reads.read_routes`."""
+    placed = _placed(grew, sizes)
+    flows = (_produced(placed, producers), _replicated(placed), _consumed(routes), _moved(copied))
     all_flows = reduce(DataFrame.unionByName, [flow.select(*_FLOW) for flow in flows])
     key = ("cluster", "hour_ms", "path", "group", "topic", "source_rack", "target_rack", "zone", "why_unknown")
     kind = zone(F.col("source_rack"), F.col("target_rack"), F.col("why"))
@@ -93,9 +80,9 @@ def ledger(inputs: LedgerInput) -> DataFrame:
             }
         )
     )
-    covered = inputs.sizes.groupBy("cluster", "hour_ms").agg(F.max("seconds").alias("seconds"))
+    covered = sizes.groupBy("cluster", "hour_ms").agg(F.max("seconds").alias("seconds"))
     timed = added.join(F.broadcast(covered), on=["cluster", "hour_ms"], how="left")
-    return priced(timed, inputs.prices).select(*LEDGER.schema.names)
+    return priced(timed, prices).select(*LEDGER.schema.names)
 
 
 def placement_sums(changes: DataFrame, spans: DataFrame, before: DataFrame | None = None) -> DataFrame:

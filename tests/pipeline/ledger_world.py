@@ -11,7 +11,7 @@ from pyspark.testing import assertDataFrameEqual
 
 from pipeline.schemas.gold import LEDGER
 from pipeline.transforms.conservation import conservation, counter_sums
-from pipeline.transforms.ledger import LedgerInput, copy_sums, ledger, placement_sums
+from pipeline.transforms.ledger import copy_sums, ledger, placement_sums
 from pipeline.transforms.prices import PriceRow, ProducerRow, price_table, producer_table
 from pipeline.transforms.reads import read_changes, read_routes, read_sums
 from pipeline.transforms.spans import by_hour, pairs, timeline
@@ -118,12 +118,11 @@ class LedgerWorld:
         self.routes = read_routes(read_sums(self.readings, spans), sizes).localCheckpoint()
         standing, prices = producer_table(spark, producers), price_table(spark, PRICES)
         copied = copy_sums(changes, spans).localCheckpoint()
-        grounds = LedgerInput(placement_sums(changes, spans), copied, sizes, self.routes, standing, prices)
-        self.ledger = ledger(grounds).localCheckpoint()
+        known = {"routes": self.routes, "copied": copied, "sizes": sizes}
+        grew = placement_sums(changes, spans)
+        self.ledger = ledger(grew, **known, producers=standing, prices=prices).localCheckpoint()
         counters = counter_sums(changes, self.readings, spans)
-        self.sides = {
-            "counters": counters.localCheckpoint(), "routes": self.routes, "copied": copied, "sizes": sizes
-        }  # fmt: skip
+        self.sides = {"counters": counters.localCheckpoint(), **known}
         self.conservation = conservation(self.ledger, **self.sides)
         self._spark = spark
 
