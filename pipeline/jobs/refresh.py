@@ -243,7 +243,7 @@ def _silver(work: RefreshWork, events: _LookEvents, jobs: SparkJobs) -> tuple[in
     # A look's rows never become fewer, so a table that it has no rows for needs no change.
     writes = [
         TableWrite(table, silver_table(wide, table), where, counts[name], fresh)
-        for name, table in sorted(names.items(), key=lambda named: named[1] not in _OF_HOURS)
+        for name, table in sorted(names.items(), key=lambda one: one[1] not in _OF_HOURS)
         if table is not silver.LOOKS and (counts[name] or (not where and work.tables.exists(table)))
     ]
     looks_write.result()

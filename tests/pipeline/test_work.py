@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -67,3 +68,19 @@ def test_what_goes_wrong_beside_other_work_is_raised_once_all_of_it_has_ended(de
     with pytest.raises(AnalysisException, match="cluster"):
         begin()
     assert [row["group"] for row in delta_tables.read(REBALANCES).collect()] == ["b"]
+
+
+def test_a_job_gets_what_jobs_before_it_gave_however_many_of_them_wait(spark: SparkSession) -> None:
+    with SparkJobs(spark) as jobs:
+        may_begin = Event()
+        first = jobs.submit(may_begin.wait, 60)
+        chain = [jobs.submit(lambda: 1)]
+        for _ in range(20):
+            chain.append(jobs.submit(lambda of, *, more: of + more, chain[-1], more=chain[-1]))
+        after = jobs.submit(lambda _, of: of, first, chain[-1])
+        failed = jobs.submit(lambda: 1 // 0)
+        beyond = jobs.submit(lambda of: of, failed)
+        may_begin.set()
+        assert after.result(60) == 2**20
+        with pytest.raises(ZeroDivisionError):
+            beyond.result(60)
