@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from agent.act.commands_topic import TopicInbox, end_of, first_position, send_command
+from agent.act.commands_topic import _READ_S, TopicInbox, end_of, first_position, send_command
 from agent.act.inbox import MAX_BYTES, POSITION, CommandInbox, command_bytes
 from agent.act.leadership_term import CommandBacklog
 from agent.errors import ClusterUnreachable, ConfigError
@@ -97,7 +99,8 @@ def test_junk_before_a_pause_does_not_keep_it_from_being_heard() -> None:
 def test_a_topic_that_is_written_faster_than_it_is_read_is_caught_up_with_as_it_was_when_it_was_opened(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("agent.act.commands_topic._READ_S", 0.05)
+    ticks = itertools.count()  # a reading takes as many fetches as it may, however slow the machine
+    monkeypatch.setattr("agent.act.commands_topic.time", SimpleNamespace(monotonic=lambda: next(ticks) * _READ_S / 10))
     inbox = reading(Log([*(Row(at, b"junk") for at in range(150)), Row(150, PAUSE)], endless=True), 151)
     assert not inbox.caught_up()
     assert [one.id for one in inbox.read({})] == ["stop"]
