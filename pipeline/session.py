@@ -78,8 +78,6 @@ _TUNED = {
     "spark.buffer.pageSize": "1m",
     # A row group is in memory as a whole while it is written, and column by column while it is read: by default 128 MB.
     "spark.hadoop.parquet.block.size": f"{8 << 20}",
-    # What goes from one task to the next is in files for seconds, and in the page cache: to compress it saves no disk.
-    "spark.shuffle.compress": "false",
     # Plans are not looked at here, and to write them out in full takes a fiftieth of all time.
     "spark.sql.ui.explainMode": "simple",
     # Tables are small files here: Spark's 200 and Delta's 50 tasks would each cost more than the data.
@@ -195,7 +193,8 @@ def small_batches(master: str | None) -> dict[str, str]:
 
     Java keeps its second compiler: what makes the plans of batch after batch is as hot as code can be.
     """
-    return dict(_SMALL_BATCHES) if is_here(master) else {}
+    # What goes from one task to the next is small, and in the page cache: to compress it saves no disk.
+    return {**_SMALL_BATCHES, "spark.shuffle.compress": "false"} if is_here(master) else {}
 
 
 @contextmanager

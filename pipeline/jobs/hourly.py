@@ -45,16 +45,7 @@ from pipeline.transforms.reads import (
     read_sums,
     read_traffic,
 )
-from pipeline.transforms.spans import (
-    CONTEXT_MS,
-    GAP_MS,
-    HOUR_MS,
-    LEAP_MS,
-    LONGEST_MS,
-    by_hour,
-    pairs,
-    timeline,
-)
+from pipeline.transforms.spans import CONTEXT_MS, GAP_MS, HOUR_MS, LEAP_MS, LONGEST_MS, by_hour, pairs, timeline
 from pipeline.transforms.traffic import (
     NEWEST_SIZES,
     newest_sizes,

@@ -30,6 +30,8 @@ from pipeline.transforms.spans import HOUR_MS, instance_of_look
 from pipeline.transforms.spans import day_of as day_of_ms
 
 _DERIVED = [str(kind) for kind in DERIVED_SHAPES]
+_HEAD_CHARS = 200
+"""Of the data of a fragment, in which its number and theirs are."""
 _CANDIDATES = columns(
     column("cluster", STRING, "Cluster id."),
     column("look", STRING, "Id of the look."),
@@ -64,12 +66,23 @@ def has_ended() -> Column:
     Its own are numbered through, the report last; those that it keeps of a full look are counted in its runs. What is
     written last may come first, from another partition.
     """
-    kept = F.col("kind") == EventKind.KEPT.value
-    counts = F.regexp_extract_all("data", F.lit(r'"events":\s*(\d{1,9})'), F.lit(1))
-    in_runs = F.aggregate(counts, F.lit(0).cast("long"), lambda total, one: total + one.cast("long"))
-    own = F.when(~kept, F.col("n"))
-    there = F.size(F.collect_set(own)) + F.coalesce(F.sum(F.when(kept, in_runs)), F.lit(0))
-    return (F.max(F.col("kind") == EventKind.REPORT.value) & (there > F.max(own))).alias("ended")
+    kind, head = F.col("kind"), F.substring("data", 1, _HEAD_CHARS)
+
+    def of_fragment(name: str, otherwise: int) -> Column:
+        found = F.regexp_extract(head, rf'"{name}":\s*(\d{{1,9}})', 1).try_cast("long")
+        return F.coalesce(F.when(kind == EventKind.FRAGMENT.value, found), F.lit(otherwise))
+
+    kept = kind == EventKind.KEPT.value
+    own = F.collect_set(F.when(~kept, F.struct("n", of_fragment("part", 0))))
+    in_runs = _total(F.regexp_extract_all("data", F.lit(r'"events":\s*(\d{1,9})'), F.lit(1)))
+    # Of an event in pieces all but one are too many.
+    others = F.collect_set(F.struct("n", F.when(kept, in_runs).otherwise(1 - of_fragment("parts", 1)).alias("number")))
+    whole = F.size(own) + _total(others["number"]) > F.max(F.when(~kept, F.col("n")))
+    return (F.max(kind == EventKind.REPORT.value) & whole).alias("ended")
+
+
+def _total(numbers: Column) -> Column:
+    return F.aggregate(numbers, F.lit(0).cast("long"), lambda total, one: total + one.cast("long"))
 
 
 def looks_of_days(tables: TableStore, days: tuple[str, ...]) -> tuple[LookKey, ...]:

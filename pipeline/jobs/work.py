@@ -58,7 +58,7 @@ class SparkJobs(ThreadPoolExecutor):
         self._started: list[Future[None]] = []
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        self.shutdown()
+        self.shutdown(cancel_futures=error is not None)
         if error is None:
             self.wait()
 
@@ -68,8 +68,11 @@ class SparkJobs(ThreadPoolExecutor):
         Jobs begin in order, so one that waits for an earlier one never keeps that from running.
         """
 
+        def given(value: object) -> object:
+            return value.result() if isinstance(value, Future) else value
+
         def with_results() -> Result:
-            return job(*map(_result, args), **{name: _result(value) for name, value in named.items()})
+            return job(*map(given, args), **{name: given(value) for name, value in named.items()})
 
         return super().submit(inheritable_thread_target(self._spark)(with_results))
 
@@ -82,10 +85,6 @@ class SparkJobs(ThreadPoolExecutor):
         """Wait for the jobs that were started. Raises the error of the first one that failed."""
         for one in self._started:
             one.result()
-
-
-def _result(value: object) -> object:
-    return value.result() if isinstance(value, Future) else value
 
 
 class RefreshWork:

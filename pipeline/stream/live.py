@@ -95,13 +95,9 @@ class LiveRefresh:
         self._pending.settle()
         self._give_away()
 
-    def on_telemetry(self, rows: DataFrame, /, *, more: bool) -> Mapping[str, int | None]:
-        """Compute again the silver and gold of the looks of these rows of bronze.telemetry; a `BatchFollower`.
-
-        A batch may end in the middle of a look: where ``more`` records wait, such a look is put off to the next batch.
-        """
-        found = look_keys(rows, data_bytes(), has_ended()).collect()
-        looks, put_off = self._arrived(found, more=more)
+    def on_telemetry(self, rows: DataFrame, /, *, more: Callable[[], bool]) -> Mapping[str, int | None]:
+        """Compute again the silver and gold of the looks of these rows of bronze.telemetry; a `BatchFollower`."""
+        looks, put_off = self._arrived(look_keys(rows, data_bytes(), has_ended()).collect(), more)
         histories = bool(looks) and time.monotonic() - self._histories_at >= self._histories_every_s
         written = self._compute(looks, histories=histories) if looks else {}
         self._put_off_until_next(put_off)
@@ -113,17 +109,17 @@ class LiveRefresh:
         self._pending_looks.settle()
         self._pending_looks.add(one.look for one in looks.values())
 
-    def _arrived(self, found: Sequence[Row], *, more: bool) -> tuple[_Looks, _Looks]:
+    def _arrived(self, found: Sequence[Row], more: Callable[[], bool]) -> tuple[_Looks, _Looks]:
         """The looks to compute, and those that are put off. None waits twice: what is missing may never come."""
-        looks, put_off = dict(self._put_off), _Looks()
+        looks, begun = dict(self._put_off), _Looks()
         for row in found:
             key = (row["cluster"], row["look"], row["taken_ms"])
             came = _Arrived(LookKey(*key, row["carries"], row["observed"]), row["bytes"])
             if key in looks:
                 looks[key] = looks[key].with_more(came)
             else:
-                (put_off if more and not row["ended"] else looks)[key] = came
-        return looks, put_off
+                (looks if row["ended"] else begun)[key] = came
+        return (looks, begun) if begun and more() else (looks | begun, _Looks())
 
     def _compute(self, looks: _Looks, *, histories: bool) -> Mapping[str, int | None]:
         sizes = {LookId(*key[:2]): one.bytes for key, one in looks.items()}

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pyspark import StorageLevel
@@ -61,8 +62,8 @@ class SourceSettings:
 class BatchFollower(Protocol):
     """Does what follows from the accepted rows of a batch, before the batch counts as done."""
 
-    def __call__(self, rows: DataFrame, /, *, more: bool) -> Mapping[str, int | None]:
-        """What it wrote: table -> rows, None where they were not counted. ``more``: records wait or are to come."""
+    def __call__(self, rows: DataFrame, /, *, more: Callable[[], bool]) -> Mapping[str, int | None]:
+        """What it wrote: table -> rows, None where they were not counted. ``more``: whether the next batch has more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +259,8 @@ class TopicStream:
             since_start=self.records,
         )
         self._on_batch(report)
-        if self._pace is not None and not self._is_full(span):
+        # One that only put looks off is short, and tells nothing of the others.
+        if self._pace is not None and rows.keys() != {self.plan.table.name} and not self._is_full(span):
             self._pause(self._pace.pause_s(report.seconds))
 
     def _is_full(self, span: OffsetSpan) -> bool:
@@ -296,16 +298,15 @@ class TopicStream:
             written[QUARANTINE.name] = bad + len(holes)
         if good and self.plan.follow is not None:
             newest_ms = max(one.newest_ms for one in counts.values())
-            written |= self.plan.follow(accepted(parsed, table), more=self._has_more(span, newest_ms))
+            more = partial(self._has_more, span, newest_ms)
+            written |= self.plan.follow(accepted(parsed, table), more=more)
         return written
 
     def _has_more(self, span: OffsetSpan, newest_ms: int) -> bool:
-        """Whether records wait already that this batch does not have, or may be on their way.
-
-        A look is written in one go: what was written right before the batch began may be in the middle of one.
-        """
-        if self._pace is not None and abs(span.time_ms - newest_ms) < _IN_ONE_GO_MS:
-            return True
+        """Whether records wait that this batch does not have; those right after its newest ones are waited for."""
+        if self._pace is not None:
+            left_ms = newest_ms + _IN_ONE_GO_MS - _now_ms()
+            self._is_over.wait(min(max(0, left_ms), _IN_ONE_GO_MS) / 1_000)
         lag = self._lag_behind(span.end)
         return lag is not None and lag.records > 0
 

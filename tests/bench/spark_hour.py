@@ -111,7 +111,7 @@ class _Runner:
         rows.count()
         began, used_s = time.monotonic(), cpu_s()
         self._tables.append(TELEMETRY, rows.coalesce(1), WriterBatch("bench", self._batches))
-        self._live.on_telemetry(rows, more=False)
+        self._live.on_telemetry(rows, more=lambda: False)
         took = Took(time.monotonic() - began, cpu_s() - used_s)
         self._batches += 1
         rows.unpersist()

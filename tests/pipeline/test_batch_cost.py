@@ -58,7 +58,7 @@ def batch_cost(tables: TableStore, runner: LiveRefresh, *looks: CycleInputs) -> 
     rows.count()
     commits, job = commits_of(tables), a_job(tables.spark)
     tables.append(TELEMETRY, rows.coalesce(1), WriterBatch("cost", looks[-1].observation.taken_ms))
-    runner.on_telemetry(rows, more=False)
+    runner.on_telemetry(rows, more=lambda: False)
     jobs = a_job(tables.spark) - job - 1
     rows.unpersist()
     more = {table: number - commits.get(table, 0) for table, number in sorted(commits_of(tables).items())}

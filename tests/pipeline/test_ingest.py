@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event
+from threading import Event, Timer
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -176,30 +176,33 @@ def test_a_topic_that_is_missing_or_a_cluster_that_is_another_one_is_told_before
     assert f"telemetry: nothing new in {topics.names.telemetry}" in told
 
 
-def test_what_was_written_right_before_a_batch_may_be_in_the_middle_of_a_look(
-    topics: Topics, delta_tables: TableStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_records_that_come_right_after_a_batch_has_begun_are_waited_for(
+    topics: Topics, delta_tables: TableStore, tmp_path: Path
 ) -> None:
-    """Not where it is read once, and nothing comes after it."""
-    monkeypatch.setattr("pipeline.stream.topic._IN_ONE_GO_MS", 60_000)  # a stream takes its time to start
+    """Not where it is read once, nor longer than an agent takes to write a look."""
+    now_ms = time.time_ns() // 1_000_000
     asked: list[bool] = []
     topics.make(topics.names.telemetry)
 
-    def reads(run: Callable[[StreamRunner, Event], int]) -> bool:
+    def reads(run: Callable[[StreamRunner, Event], int], *, late: bool = False) -> bool:
         stop = Event()
 
-        def follow(_rows: DataFrame, /, *, more: bool) -> dict[str, int | None]:
-            asked.append(more)
+        def follow(_rows: DataFrame, /, *, more: Callable[[], bool]) -> dict[str, int | None]:
+            timer = Timer(0.5, topics.events, (5,))
+            if late and not asked:
+                timer.start()
+            asked.append(more())
             stop.set()
             return {}
 
-        before = len(asked)
+        asked.clear()
         run(topics.ingest(delta_tables, tmp_path, on_telemetry=follow), stop)
-        (more,) = asked[before:]
-        return more
+        return asked[0]
 
-    topics.events(20, time_ms=time.time_ns() // 1_000_000 - 600_000)
+    topics.events(20, time_ms=now_ms + 600_000)  # so that they are new however long a stream takes to start
+    assert reads(StreamRunner.run, late=True)
     assert not reads(StreamRunner.run)
     topics.events(20)
-    assert reads(StreamRunner.run)
-    topics.events(20)
     assert not reads(StreamRunner.run_once)
+    topics.events(20, time_ms=now_ms - 600_000)
+    assert not reads(StreamRunner.run)

@@ -55,7 +55,7 @@ def test_histories_that_were_put_off_are_owed_until_they_stand(
         return LiveRefresh(delta_tables, RefreshSettings(), print, histories_every_ms=histories_every_ms)
 
     def batch(of: LiveRefresh, hour: int) -> None:
-        of.on_telemetry(spark.createDataFrame([("c", "i-1", hour, "{}", None, "look", 0)], ROWS), more=False)
+        of.on_telemetry(spark.createDataFrame([("c", "i-1", hour, "{}", None, "look", 0)], ROWS), more=lambda: False)
 
     seldom = runner(3_600_000)
     batch(seldom, 1)
@@ -94,7 +94,7 @@ def test_what_was_learned_is_given_away_after_the_first_batch_and_with_histories
     of = LiveRefresh(delta_tables, RefreshSettings(), told.append, histories_every_ms=3_600_000, publish=publish)
 
     def batch() -> None:
-        of.on_telemetry(spark.createDataFrame([("c", "i-1", 1, "{}", None, "look", 0)], ROWS), more=False)
+        of.on_telemetry(spark.createDataFrame([("c", "i-1", 1, "{}", None, "look", 0)], ROWS), more=lambda: False)
 
     batch()  # no broker answers
     batch()
@@ -127,7 +127,7 @@ def test_a_look_of_which_the_end_still_comes_is_put_off_once(
 
     def batch(of: LiveRefresh, *events: tuple[str, str, int], more: bool, taken_ms: int = 5) -> None:
         rows = [("c", look, taken_ms, "{}", None, kind, n) for look, kind, n in events]
-        of.on_telemetry(spark.createDataFrame(rows, ROWS), more=more)
+        of.on_telemetry(spark.createDataFrame(rows, ROWS), more=lambda: more)
 
     of = runner()
     batch(of, ("i-1", "topic", 0), more=True)

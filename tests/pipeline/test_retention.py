@@ -347,7 +347,7 @@ def test_late_events_of_deleted_days_change_no_row_that_is_there(root: TableStor
     for number, day in enumerate((2, 0, 1)):
         (first, *_), new = day_events(day), strange(TAKEN_MS + day * DAY_MS + 600_000, f"0000ffff-{number}")
         appended(root, [first, new], 20 + number, DAYS[3])
-        live.on_telemetry(root.read(TELEMETRY).where(F.col("look").isin(first.look, new.look)), more=False)
+        live.on_telemetry(root.read(TELEMETRY).where(F.col("look").isin(first.look, new.look)), more=lambda: False)
     now = by_day(root)
     for table in GOLD:
         assert now[table.name] == before[table.name], table.name

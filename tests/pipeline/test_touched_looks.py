@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from agent.telemetry.events import TelemetryEvent
+from agent.telemetry.events import EventKind, TelemetryEvent
 from pipeline.jobs.touched_looks import LookKey, computed_looks, has_ended, left_out, look_keys
 from pipeline.schemas.bronze import TELEMETRY
 from pipeline.schemas.gold import GOLD
@@ -101,14 +102,20 @@ def test_a_look_has_ended_when_all_of_its_events_are_there(spark: SparkSession, 
     assert sum(run["events"] for run in runs) > len(runs) > 1
     parts = [kept._replace(n=kept.n + n, data={"part": n, "parts": 2, "runs": runs[n::2]}) for n in range(2)]
     others = [event for event in changed if event.kind != "kept"]
+    text = json.dumps(whole[0].data)
+    pieces = [
+        whole[0]._replace(kind=EventKind.FRAGMENT, data={"part": n, "parts": 3, "text": text[n::3]}) for n in range(3)
+    ]
 
     def ended(events: Iterable[TelemetryEvent]) -> bool:
         (row,) = look_keys(telemetry(spark, events), has_ended()).collect()
         return bool(row["ended"])
 
-    for look in (whole, changed, derived, [*others, *parts], [*whole, *whole]):
+    for look in (whole, changed, derived, [*others, *parts], [*whole, *whole], [*pieces, *whole[1:]]):
         assert ended(look)
-    assert not ended([*others, parts[0]])
+    assert ended([*changed, *changed, kept])
+    for missing in ([*others, parts[0]], [*pieces[1:], *whole[1:]], [*pieces[:2], *whole[1:]], [*parts, *parts]):
+        assert not ended(missing)
     for look in (whole, changed, derived):
         for out in {0, len(look) // 2, len(look) - 1}:
             assert not ended([*look[:out], *look[out + 1 :]])

@@ -253,7 +253,7 @@ class LiveTables:
         rows = telemetry(self.tables.spark, [event for look in looks for event in look])
         self.tables.append(TELEMETRY, rows, WriterBatch("test", self._batches))
         self._batches += 1
-        self._live.on_telemetry(rows, more=False)
+        self._live.on_telemetry(rows, more=lambda: False)
 
 
 def at_once(
