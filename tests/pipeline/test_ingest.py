@@ -201,6 +201,7 @@ def test_records_that_come_right_after_a_batch_has_begun_are_waited_for(
 
     topics.events(20, time_ms=now_ms + 600_000)  # so that they are new however long a stream takes to start
     assert reads(StreamRunner.run, late=True)
+    topics.events(20)
     assert not reads(StreamRunner.run)
     topics.events(20)
     assert not reads(StreamRunner.run_once)
