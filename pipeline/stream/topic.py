@@ -260,7 +260,8 @@ class TopicStream:
         )
         self._on_batch(report)
         # One that only put looks off is short, and tells nothing of the others.
-        if self._pace is not None and rows.keys() != {self.plan.table.name} and not self._is_full(span):
+        puts_off = self.plan.follow is not None and rows.keys() == {self.plan.table.name}
+        if self._pace is not None and not puts_off and not self._is_full(span):
             self._pause(self._pace.pause_s(report.seconds))
 
     def _is_full(self, span: OffsetSpan) -> bool:
