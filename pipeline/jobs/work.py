@@ -117,7 +117,7 @@ class RefreshWork:
         return frame.checkpoint(eager=True)
 
     def held(self, make: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
-        """The same, whose rows are held."""
+        """What makes the same rows, and holds them."""
         return lambda *of, **named: self.hold(make(*of, **named))
 
     def context(self, table: TableSpec, reach_ms: int = CONTEXT_MS, *, to_the_end: bool = False) -> DataFrame:

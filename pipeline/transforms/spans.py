@@ -143,7 +143,7 @@ def timeline(looks: DataFrame, look_pairs: DataFrame | None = None) -> DataFrame
     elapsed = F.col("taken_ms") - F.lag("taken_ms").over(in_order)
     leap = F.abs(elapsed - F.col("monotonic_ms") + F.lag("monotonic_ms").over(in_order))
     leapt = F.when((elapsed < 0) | (leap > LEAP_MS), F.col("look"))
-    before = (look_pairs or pairs(looks)).select("cluster", "look", "previous")
+    before = (pairs(looks) if look_pairs is None else look_pairs).select("cluster", "look", "previous")
     whole = looks.where("complete").select(
         "cluster", "look", "instance", "taken_ms", "monotonic_ms", "racks", "known_racks"
     )
@@ -197,7 +197,7 @@ def touched_hours(looks: DataFrame, touched: DataFrame, look_pairs: DataFrame | 
         (F.col("taken_ms") - F.least(F.greatest(reach, F.lit(0)), F.lit(2 * LONGEST_MS))).alias("first_ms"),
         F.least(F.col("taken_ms") + LONGEST_MS, newest).alias("last_ms"),
     ).where(F.array_contains("near", True))  # noqa: FBT003
-    gaps = (look_pairs or pairs(looks)).where(~F.col("seen"))
+    gaps = (pairs(looks) if look_pairs is None else look_pairs).where(~F.col("seen"))
     beside = [gaps.join(named.withColumnRenamed("look", end), on=["cluster", end]) for end in ("look", "previous")]
     stretches = [
         rows.select("cluster", F.col("begin_ms").alias("first_ms"), F.col("end_ms").alias("last_ms")) for rows in beside

@@ -188,9 +188,8 @@ def test_records_that_come_right_after_a_batch_has_begun_are_waited_for(
         stop = Event()
 
         def follow(_rows: DataFrame, /, *, more: Callable[[], bool]) -> dict[str, int | None]:
-            timer = Timer(0.5, topics.events, (5,))
             if late and not asked:
-                timer.start()
+                Timer(0.5, topics.events, (5,)).start()
             asked.append(more())
             stop.set()
             return {}

@@ -116,6 +116,10 @@ def test_a_look_has_ended_when_all_of_its_events_are_there(spark: SparkSession, 
     assert ended([*changed, *changed, kept])
     for missing in ([*others, parts[0]], [*pieces[1:], *whole[1:]], [*pieces[:2], *whole[1:]], [*parts, *parts]):
         assert not ended(missing)
+    for kind in ("look", "report"):
+        assert not ended(event for event in whole if event.kind != kind)
+    assert not ended(event for event in derived if event.kind != "report")
+    assert not ended(others)
     for look in (whole, changed, derived):
         for out in {0, len(look) // 2, len(look) - 1}:
             assert not ended([*look[:out], *look[out + 1 :]])
