@@ -67,6 +67,17 @@ class RawMember:
         self._heart: threading.Thread | None = None
 
     def __enter__(self) -> Self:
+        self.join()
+        return self
+
+    def join(self) -> None:
+        """Join, unless the group has the member.
+
+        A coordinator that moves forgets a join that it has not answered: its group is empty then.
+        """
+        if self.joined or (self.member_id and self._is_member()):
+            return
+        self.member_id = ""
         self.member_id = self._ask(JOIN_GROUP, self._join_message(), 4, _PATIENCE_MS).member_id
         deadline = Deadline.after_ms(_PATIENCE_MS)
         while not self.joined:
@@ -75,11 +86,10 @@ class RawMember:
                 self.joined = True
             except CallFailed:
                 if self._is_member():
-                    return self
+                    return
                 assert not deadline.over, f"the coordinator of {self.group} does not have the member"
         self._heart = threading.Thread(target=self._beat, daemon=True, name=f"heart of {self.group}")
         self._heart.start()
-        return self
 
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
