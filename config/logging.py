@@ -163,6 +163,8 @@ def _quieten_libraries(level: str) -> None:
     logging.getLogger("apscheduler").setLevel("DEBUG" if level == "debug" else "ERROR")
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "asyncio", "httpx", "py4j"):
         logging.getLogger(name).setLevel("DEBUG" if level == "debug" else "WARNING")
+    # It logs each error of a batch with its traceback, which ingest reports itself.
+    logging.getLogger("py4j.clientserver").setLevel("DEBUG" if level == "debug" else "CRITICAL")
     kafka = logging.getLogger("kafka")
     kafka.propagate = False
     kafka.addHandler(logging.NullHandler())

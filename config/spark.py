@@ -44,7 +44,7 @@ class SparkSettings(BaseModel):
     """Spark's own settings by name, such as ``spark.driver.memory: 2g``; they override rackwise's."""
     interval_ms: Annotated[Millis, at_least("100ms")] = Field(default=5_000, alias="interval")
     """Least time between the starts of two batches of ingest."""
-    busy_share: Annotated[float, Field(gt=0, le=1)] = 0.3
+    busy_share: Annotated[float, Field(gt=0, le=1)] = 0.25
     """Where each batch of ingest takes 30 s or longer, ingest pauses after it, so that batches take this share of the
     time: fewer batches with more looks each take less CPU. The next batch begins two thirds of ``stalled_after`` after
     this one at the latest. 1: no pauses."""

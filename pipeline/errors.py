@@ -51,7 +51,7 @@ def not_refreshed(root: str, table: str) -> BadInput:
     """The error of a command that reads gold tables, of which there is none."""
     return BadInput(
         f"{root} has no {table}",
-        why="no refresh has written it yet, or the tables are in another root or format",
+        why="no refresh has found rows for it yet, or the tables are in another root or format",
         todo="Run `rackwise spark refresh` first, or give --tables and --format.",
     )
 

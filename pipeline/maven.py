@@ -122,12 +122,7 @@ def _run_maven(name: str, command: tuple[str, ...], say: Progress) -> None:
     tail: deque[str] = deque(maxlen=40)
     count = 0
     with subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
         for line in process.stdout or ():
             tail.append(line.strip())

@@ -21,6 +21,7 @@ from agent.errors import ConfigError, RackwiseError
 from pipeline import held_rows
 from pipeline.object_stores import connectors, store_settings
 from pipeline.spark_java import start_java
+from pipeline.store_errors import innermost_cause
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -148,6 +149,7 @@ def spark_session(
     the connectors are missing, and RackwiseError when Spark does not start.
     """
     need_spark()
+    from py4j.protocol import Py4JError  # noqa: PLC0415 comes with pyspark
     from pyspark.errors import PySparkException  # noqa: PLC0415 an optional extra
     from pyspark.sql import SparkSession  # noqa: PLC0415 as above
 
@@ -161,11 +163,14 @@ def spark_session(
         if not is_submitted():
             start_java(settings)
         return builder.getOrCreate()
-    except (PySparkException, RuntimeError) as error:
+    except (PySparkException, Py4JError, RuntimeError) as error:
+        java = "Check that Java is 17 or 21 (java -version, JAVA_HOME)"
+        there = settings.get("spark.master")
         raise RackwiseError(
             "Spark did not start",
-            why=str(error).splitlines()[0],
-            todo="Check that Java is 17 or 21 (java -version, JAVA_HOME); see Spark's output above.",
+            why=innermost_cause(str(error), type(error).__name__),
+            todo=f"{java if there is None or is_here(there) else f'Check that {there} runs and can be reached'}; see "
+            "Spark's output above.",
         ) from error
 
 
@@ -193,8 +198,7 @@ def small_batches(master: str | None) -> dict[str, str]:
 
     Java keeps its second compiler: what makes the plans of batch after batch is as hot as code can be.
     """
-    # What goes from one task to the next is small, and in the page cache: to compress it saves no disk.
-    return {**_SMALL_BATCHES, "spark.shuffle.compress": "false"} if is_here(master) else {}
+    return dict(_SMALL_BATCHES) if is_here(master) else {}
 
 
 @contextmanager

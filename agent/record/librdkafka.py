@@ -33,7 +33,7 @@ from config.kafka_keys import DEFAULT_CLIENT_ID
 
 _KEPT = 8
 _MOST_CAUSES = 3
-_NOISE = re.compile(r"/bootstrap(?=:)| \(after \d+ms in state [^)]*\)|(?<=Connect to )ipv[46]#")
+_NOISE = re.compile(r"/bootstrap(?=:)| \(after \d+ms in state (?:[^()]|\(s\))*\)|(?<=Connect to )ipv[46]#")
 _CONNECT = re.compile(r"(?:(?P<named>\S+): )?Connect to (?P<address>\S+) failed: (?P<why>.+)", re.DOTALL)
 _NO_WORDS = re.compile(r"Err-(-?\d+)\?")
 _RESOLVE = re.compile(r".*Failed to resolve '(?P<host>[^']+?)(?::\d+)?':.*", re.DOTALL)

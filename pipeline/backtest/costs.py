@@ -182,10 +182,7 @@ def _cost(ways: ReadPaths, rates: Rates | None) -> CrossRackCost:
 
 
 def _ways(
-    group: ConsumerGroup | StreamsGroup,
-    topics: Sequence[TopicState | None],
-    served: _Served,
-    limits: Limits,
+    group: ConsumerGroup | StreamsGroup, topics: Sequence[TopicState | None], served: _Served, limits: Limits
 ) -> ReadPaths:
     states = [state for topic in topics if topic is not None for state in topic.partitions]
     place = {state.id: number for number, state in enumerate(states)}

@@ -22,10 +22,7 @@ def draw(rows: Sequence[RankedStrategy], path: Path) -> None:
 
     in_money = all(row.usd_per_day is not None for row in rows)
     panels = (
-        (
-            "USD per day" if in_money else "reads across racks",
-            [_cost(row, in_money=in_money) for row in rows],
-        ),
+        ("USD per day" if in_money else "reads across racks", [_cost(row, in_money=in_money) for row in rows]),
         ("minutes with a broken rule", [row.scores.violation_minutes for row in rows]),
         ("useless triggers", [float(row.scores.false_triggers) for row in rows]),
     )

@@ -22,7 +22,7 @@ ASSUMED = (
     "does not "
     "change; every approval is given at once; each period begins with the recorded state; prices are those "
     "recorded with "
-    "the looks (price.usd_per_gb, price.between)."
+    "the looks (price.usd_per_gb, price.between); copies are paid once, but count at the pace of the period."
 )
 
 

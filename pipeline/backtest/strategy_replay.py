@@ -111,12 +111,7 @@ class StrategyReplay:
         return StrategyStep(shown, detection, proposals, acts, shown.ended)
 
     def _allowed(
-        self,
-        proposals: tuple[Proposal, ...],
-        snapshot: Snapshot,
-        memory: Memory,
-        limits: Limits,
-        journal: JournalState,
+        self, proposals: tuple[Proposal, ...], snapshot: Snapshot, memory: Memory, limits: Limits, journal: JournalState
     ) -> tuple[Proposal, ...]:
         """The proposals that the guard allows. It judges a group that it refused again only after the group changes."""
         groups, refused = snapshot.groups.get, self._refused

@@ -38,7 +38,7 @@ def backtest(
     by: Annotated[
         Literal["looks", "groups"],
         typer.Option(
-            help="looks: exactly as the agent; groups: each group by itself, for large clusters and long periods.",
+            help="looks: exactly as the agent; groups: each group by itself, for large clusters and long periods."
         ),
     ] = "looks",
     groups: Annotated[
@@ -74,8 +74,10 @@ def backtest(
     from_ms, to_ms = _moment(from_), _moment(to)
     loaded = options.settings(spark)
     with options.job("backtest", loaded) as job:
+        from pipeline.clusters import check_clusters
         from pipeline.jobs.backtest import BacktestRequest, run_backtest
 
+        check_clusters((job.tables,), [cluster] if cluster else [])
         done = run_backtest(
             job.tables,
             BacktestRequest(

@@ -47,11 +47,13 @@ def fleet(
     loaded = options.settings(spark, kafka)
     elsewhere = {name: options.settings(options.SparkOptions(config=[path])).settings for name, path in targets.items()}
     with options.job("fleet", loaded, also=also or ()) as job:
+        from pipeline.clusters import check_clusters
         from pipeline.jobs.fleet import plan_looks, run_id
         from pipeline.tables import TableStore
 
         run = run_id()
         others = [TableStore(job.spark, root, job.tables.format) for root in also or ()]
+        check_clusters((job.tables, *others), [cluster] if cluster else [])
         done = plan_looks(job.tables, run=run, cluster=cluster, others=others, days=days)
         for line in done.messages:
             say(line)

@@ -20,6 +20,7 @@ from config.secrets import hidden
 from pipeline import options
 from pipeline.owner_rules import owner_rules
 from pipeline.session import small_batches
+from pipeline.stream.pace import STOP_S
 
 if TYPE_CHECKING:
     from config.settings import Settings
@@ -36,8 +37,7 @@ def ingest(
         bool, typer.Option("--bronze-only", help="Write bronze only; silver and gold are left to refresh.")
     ] = False,
     weights: Annotated[
-        bool,
-        typer.Option("--weights", help="Publish weights after the first batch and every spark.histories_every."),
+        bool, typer.Option("--weights", help="Publish weights after the first batch and every spark.histories_every.")
     ] = False,
     accept_data_loss: Annotated[
         bool,
@@ -201,7 +201,8 @@ def _stopped_by_signal(stop: StopSignal) -> Iterator[None]:
             raise KeyboardInterrupt
         stop.set()
         # Not by `_say`: the interrupted code may be writing there itself.
-        os.write(sys.stderr.fileno(), f"{signal.Signals(number).name}: ending after the current batch\n".encode())
+        ending = f"{signal.Signals(number).name}: ending after the current batch, or in {STOP_S:.0f} s\n"
+        os.write(sys.stderr.fileno(), ending.encode())
 
     with on_ending(on_signal):
         yield

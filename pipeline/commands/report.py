@@ -61,11 +61,13 @@ def report(
     owners = owner_rules(loaded.settings.spark.owners)
     billed = tuple(bill_by_day(str(bill)).items()) if bill else ()
     with options.job("report", loaded, short_job(loaded.settings.spark.master)) as job:
+        from pipeline.clusters import check_clusters
         from pipeline.jobs.focus import write_focus
         from pipeline.jobs.report import write_report
         from pipeline.report.period import period_of
 
         period = period_of(begin, end, tuple(cluster or ()))
+        check_clusters((job.tables,), period.clusters)
         exports = tuple(one for one in formats if one in _EXPORTS)
         export = write_focus(job.tables, period, out, exports, owners) if exports else None
         written = None

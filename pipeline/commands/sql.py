@@ -16,8 +16,7 @@ from pipeline.session import short_job
 def sql(
     spark: options.SparkOptions,
     schema: Annotated[
-        str,
-        typer.Option("--schema", metavar="NAME", help="Schema for the tables and views, or catalog.schema."),
+        str, typer.Option("--schema", metavar="NAME", help="Schema for the tables and views, or catalog.schema.")
     ] = "rackwise",
     dialect: Annotated[
         Literal["spark", "trino"], typer.Option("--dialect", help="The engine that will run it.")

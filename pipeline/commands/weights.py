@@ -17,9 +17,7 @@ def weights(
     window: Annotated[
         str | None,
         typer.Option(
-            "--window",
-            metavar="DURATION",
-            help="Period that rates are averaged over, such as 24h (weights.window).",
+            "--window", metavar="DURATION", help="Period that rates are averaged over, such as 24h (weights.window)."
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Also write records that have not changed.")] = False,

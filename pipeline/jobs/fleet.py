@@ -24,6 +24,7 @@ from agent.telemetry.topic_records import created_headers, slot
 from agent.values.number_format import counted
 from pipeline.backtest.look import KINDS, EventRow
 from pipeline.bin_packing import placed
+from pipeline.clusters import clusters_of
 from pipeline.fleet.batches import ANSWER, PIECE, UNUSABLE, cut_newest, plan_groups, plan_record
 from pipeline.local_relation import local_relation
 from pipeline.python_workers import map_in_arrow
@@ -209,18 +210,13 @@ def _newest_of_all(
         if of_root:
             newest.append((root, of_root))
     lacking = {message for root in by_root for message in root.lacking}
-    silent = _clusters(roots).difference(*(root.clusters for root in by_root))
+    known = (clusters_of([root], [LOOKS if root.exists(LOOKS) else TELEMETRY]) for root in roots)
+    silent = set[str]().union(*known).difference(*(root.clusters for root in by_root))
     within = f"the newest {counted(days, 'day') if days > 1 else 'day'} of telemetry"
     not_planned = [
         f"cluster {one} is not planned: it has no look in {within}" for one in sorted(silent) if cluster in {None, one}
     ]
     return newest, (*sorted(lacking), *not_planned)
-
-
-def _clusters(roots: Iterable[TableStore]) -> set[str]:
-    """All clusters that the roots know."""
-    known = (root.read(LOOKS if root.exists(LOOKS) else TELEMETRY).select("cluster") for root in roots)
-    return {row.cluster for rows in known for row in rows.distinct().collect() if row.cluster is not None}
 
 
 def _newest(tables: TableStore, cluster: str | None, days: int) -> _RootLooks:

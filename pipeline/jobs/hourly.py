@@ -163,8 +163,7 @@ def _still_needed(work: RefreshWork, before: KeptSums, hours: frozenset[ClusterH
         return known.where(last_ms >= F.col("newest_ms") - LONGEST_MS).drop("newest_ms")
 
     sums = before.sums._replace(
-        sizes=recent(before.sums.sizes, *NEWEST_SIZES.by),
-        readers=recent(before.sums.readers, *NEWEST_READERS.by),
+        sizes=recent(before.sums.sizes, *NEWEST_SIZES.by), readers=recent(before.sums.readers, *NEWEST_READERS.by)
     )
     if before.hours == hours:
         return sums

@@ -21,14 +21,7 @@ from pipeline.jobs.histories import history_writes
 from pipeline.jobs.hourly import NEAR_MS, REACH_MS, ChangedLooks, changed_looks, write_hours
 from pipeline.jobs.incremental import IncrementalSums, LookId
 from pipeline.jobs.outcomes import outcome_writes
-from pipeline.jobs.touched_looks import (
-    LookKey,
-    computed_looks,
-    standing_on,
-    taken_on,
-    without_kept,
-    without_left_out,
-)
+from pipeline.jobs.touched_looks import LookKey, computed_looks, standing_on, taken_on, without_kept, without_left_out
 from pipeline.jobs.work import ClusterHour, RefreshWork, SparkJobs, TableWrite, between
 from pipeline.local_relation import local_relation
 from pipeline.price_files import price_rows, producer_rows

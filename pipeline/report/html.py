@@ -101,11 +101,7 @@ class _Page:
         ]
 
     def _folded(self, section: ReportSection, rows: Sequence[_Row]) -> list[str]:
-        return [
-            f"<details><summary>{_text(beyond(section))}</summary>",
-            *self._table(section, rows),
-            "</details>",
-        ]
+        return [f"<details><summary>{_text(beyond(section))}</summary>", *self._table(section, rows), "</details>"]
 
     def _table(self, section: ReportSection, rows: Sequence[_Row]) -> list[str]:
         """Focusable, because what scrolls must be reachable without a mouse."""
@@ -140,7 +136,8 @@ class _Page:
         if head.is_code and text:
             return f"<code>{_text(text)}</code>"
         if head.links and isinstance(value, str):
-            return ", ".join(self._link(head.links, one) for one in value.split(", "))
+            links = ", ".join(self._link(head.links, one) for one in value.split(", "))
+            return f"<span>{links}</span>" if ", " in value else links  # on a phone a cell is a grid of its children
         return _text(text)
 
     def _link(self, names: str, text: str) -> str:

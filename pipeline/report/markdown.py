@@ -5,15 +5,7 @@ from __future__ import annotations
 import re
 
 from config.foreign_text import harmless
-from pipeline.report.document import (
-    SHOWN,
-    Cell,
-    ColumnHead,
-    ReportDocument,
-    ReportGrid,
-    ReportSection,
-    notes_of,
-)
+from pipeline.report.document import SHOWN, Cell, ColumnHead, ReportDocument, ReportGrid, ReportSection, notes_of
 from pipeline.report.words import written
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&])")

@@ -26,9 +26,7 @@ def period_of(begin: str | None, end: str | None, clusters: tuple[str, ...] = ()
     period = ReportPeriod(_moment("--from", begin), _moment("--to", end), clusters)
     if period.from_ms is not None and period.to_ms is not None and period.from_ms >= period.to_ms:
         raise BadInput(
-            f"--from {begin} is not before --to {end}",
-            why="the period would be empty",
-            todo="Give a later --to.",
+            f"--from {begin} is not before --to {end}", why="the period would be empty", todo="Give a later --to."
         )
     return period
 

@@ -1,7 +1,8 @@
 """What ends a cost across racks: an open proposal, else what a finding names, else the command that explains it.
 
-Of several proposals the one with the largest predicted gain counts, then the one nearest to the reader: a group's own
-before a topic's, before one of brokers. What a topic's replication costs, no setting of a reader ends.
+A proposal that raises the bill ends no cost. Of several others the one with the largest predicted gain counts, then the
+one nearest to the reader: a group's own before a topic's, before one of brokers. What a topic's replication costs, no
+setting of a reader ends.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ _FINDINGS = {
 }
 """Path -> the reasons of findings whose end can end what it costs."""
 
+_MOST_LINES = 3
 _SEE = {
     CONSUME: "See why its reads cross racks",
     _REPLICATE: "See why its copies cross racks",
@@ -96,7 +98,7 @@ class RemedyBook:
             (known.index(reason), proposal)
             for subject in subjects
             for proposal in self._proposals.get((cost.cluster, subject), ())
-            if (reason := reason_of(proposal)) in known
+            if (reason := reason_of(proposal)) in known and (proposal.predicted_usd_per_day or 0.0) >= 0.0
         ]
         if able:
             _, best = min(able, key=lambda one: (-(one[1].predicted_usd_per_day or 0.0), one[0], one[1].proposal))
@@ -131,9 +133,9 @@ def _reason(finding: OpenFinding) -> FindingReason | None:
 
 
 def _command(proposal: OpenProposal, line: str | None) -> str:
-    """The line to set, else the command that carries it out or shows it."""
+    """The lines to set, else the command that carries it out or shows it."""
     lines = (line or "").splitlines()
     name = shlex.quote(harmless(proposal.proposal))
     if proposal.kind == ProposalKind.ADVISE:
-        return lines[0] if len(lines) == 1 else f"rackwise explain {name}"
+        return "; ".join(lines) if 0 < len(lines) <= _MOST_LINES else f"rackwise explain {name}"
     return f"rackwise proposals approve {name}"

@@ -6,16 +6,7 @@ from collections.abc import Collection, Sequence
 
 from agent.values.number_format import counted
 from pipeline.report import words
-from pipeline.report.document import (
-    BarPlot,
-    ColumnHead,
-    Columns,
-    HeatMap,
-    ReportGrid,
-    ReportSection,
-    Row,
-    ValueUnit,
-)
+from pipeline.report.document import BarPlot, ColumnHead, Columns, HeatMap, ReportGrid, ReportSection, Row, ValueUnit
 from pipeline.report.facts import LASTING_PATHS, DailyCost, RackPairBytes, ReaderLocality, ReportFacts
 from pipeline.report.pace import DAY, CoveredPace, price_applied, sum_of_known
 from pipeline.report.summaries import CONSUME
@@ -178,12 +169,7 @@ def _ledger_bars(facts: ReportFacts) -> BarPlot | None:
     )
 
 
-_WITHIN, _NEEDED, _SPARED, _ONCE = (
-    "within a rack",
-    "across, unavoidable",
-    "across, avoidable",
-    "across, paid once",
-)
+_WITHIN, _NEEDED, _SPARED, _ONCE = ("within a rack", "across, unavoidable", "across, avoidable", "across, paid once")
 _OF_UNKNOWN_RACKS, _UNSURE = "unknown", "across, unknown whether avoidable"
 _PARTS = (_WITHIN, _NEEDED, _SPARED, _ONCE, _OF_UNKNOWN_RACKS, _UNSURE)
 _SELDOM = frozenset({_ONCE, _UNSURE})

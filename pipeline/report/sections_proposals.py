@@ -17,7 +17,7 @@ from pipeline.report.sections_cost import CLUSTER, grid
 
 
 def open_section(facts: ReportFacts) -> ReportSection:
-    """Open proposals, the most valuable first."""
+    """Open proposals, those that save the most first."""
     pace = CoveredPace(facts)
     columns: Columns[OpenProposal] = (
         (CLUSTER, lambda row: row.cluster),
@@ -46,9 +46,12 @@ def open_section(facts: ReportFacts) -> ReportSection:
         (ColumnHead("first proposed (UTC)"), lambda row: None if row.created_ms is None else minute_of(row.created_ms)),
     )
     rows = by_worth(facts)
-    gains = [row.predicted_usd_per_day for row in facts.standing if row.predicted_usd_per_day is not None]
+    predicted = [row.predicted_usd_per_day for row in facts.standing if row.predicted_usd_per_day is not None]
+    gains, raising = [usd for usd in predicted if usd > 0.0], sum(usd < 0.0 for usd in predicted)
     lead = (
-        f"{counted(len(rows), 'open proposal')}, the most valuable first." if rows else "There are no open proposals."
+        f"{counted(len(rows), 'open proposal')}, those that save the most first."
+        if rows
+        else "There are no open proposals."
     )
     if gains:
         lead += (
@@ -56,7 +59,9 @@ def open_section(facts: ReportFacts) -> ReportSection:
             "agent's price; "
             "savings of proposals that overlap do not add up."
         )
-    return ReportSection(name="standing", title="Proposals worth doing", lead=lead, grid=grid(facts, columns, rows))
+    if raising:
+        lead += f" A higher bill is predicted for {raising:,} of them, which are proposed for another reason."
+    return ReportSection(name="standing", title="Open proposals", lead=lead, grid=grid(facts, columns, rows))
 
 
 def outcome_section(facts: ReportFacts) -> ReportSection:

@@ -10,10 +10,7 @@ from pipeline.schemas.zones import CROSS_ZONE, SAME_ZONE, UNKNOWN_ZONE
 _CLUSTER = column("cluster", STRING, "Cluster id.", required=True)
 _HOUR = column("hour_ms", LONG, "Begin of the UTC hour, epoch milliseconds.", required=True)
 _DAY = column("day", STRING, "UTC day of the hour or of the begin, yyyy-mm-dd.", required=True)
-_TP = (
-    column("topic", STRING, "Topic.", required=True),
-    column("partition", INT, "Partition.", required=True),
-)
+_TP = (column("topic", STRING, "Topic.", required=True), column("partition", INT, "Partition.", required=True))
 _GROUP = column("group", STRING, "Group id.", required=True)
 _GAPS = (
     column("gap_seconds", DOUBLE, "Seconds of the hour in gaps between looks, with offsets on both sides."),
@@ -185,11 +182,7 @@ REBALANCES = _history(
     column("members_before", INT, "Members before."),
     column("members_after", INT, "Members after."),
     column("moved", INT, "Partitions that changed their reader; null where unknown."),
-    column(
-        "cause",
-        STRING,
-        "triggered, members joined, left or changed, new partitions, probing, unknown.",
-    ),
+    column("cause", STRING, "triggered, members joined, left or changed, new partitions, probing, unknown."),
     column("trigger", STRING, "Id of the proposal that triggered it; null otherwise."),
     _HOUR,
 )
@@ -207,9 +200,7 @@ RACK_DRIFT = _history(
     column("after", STRINGS, "Racks after, sorted."),
     column("shares_rack", BOOLEAN, "Whether replicas share a rack while another is free."),
     column(
-        "cause",
-        STRING,
-        "relabelled, reassigned by us or by others, new partitions, created blind, recreated, unknown.",
+        "cause", STRING, "relabelled, reassigned by us or by others, new partitions, created blind, recreated, unknown."
     ),
     _HOUR,
 )

@@ -17,6 +17,7 @@ from agent.errors import ClusterUnreachable, RackwiseError
 from agent.process import StopSignal
 from pipeline.kafka import TopicClient, missing_topic
 from pipeline.schemas import bronze
+from pipeline.stream.pace import STOP_S
 from pipeline.stream.progress import BatchReport, TopicLag
 from pipeline.stream.topic import BatchFollower, SourceSettings, TopicIngest, TopicStream
 from pipeline.stream.vacuum import TableVacuum
@@ -28,7 +29,6 @@ _LOOK_AGAIN_S = 30.0
 _RETRY_S = 5.0
 _STEADY_S = 120.0
 """After this time brokers are known to answer: deadlines are shorter."""
-_STOP_S = 20.0
 _LAG_EVERY_S = 15.0
 _HEAD_CHARS = 2_000
 
@@ -183,9 +183,11 @@ class StreamRunner:
 
     def _end(self, stream: TopicStream) -> None:
         """Let a batch come to its end, not for long; then stop."""
-        until = time.monotonic() + _STOP_S
+        until = time.monotonic() + STOP_S
         while stream.is_in_batch and time.monotonic() < until:
             time.sleep(0.1)
+        if stream.is_in_batch:
+            self._say(f"{stream.plan.name}: a batch did not end within {STOP_S:.0f} s; the next start repeats it")
         stream.stop()
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 
+STOP_S = 20.0
+"""How long a batch is waited for when ingest is stopped; Kubernetes kills a process after 30 s."""
 _COMPARED_BATCHES = 3
 _LONG_BATCH_S = 30.0
 

@@ -31,7 +31,7 @@ _STREAMS: tuple[tuple[str, TableSpec], ...] = (
 class StreamState(StrEnum):
     """What the checkpoint says about a stream."""
 
-    UP_TO_DATE = "up to date"
+    BETWEEN_BATCHES = "between batches"
     IN_BATCH = "in a batch"
     STALLED = "stalled"
     NOT_STARTED = "not started"
@@ -108,7 +108,7 @@ def _state(name: str, checkpoint: StreamCheckpoint, stalled_after_ms: int, now_m
     quiet_ms = now_ms - checkpoint.written_ms(written)
     if name == TELEMETRY_STREAM and quiet_ms > stalled_after_ms:
         return StreamState.STALLED, f"no batch for {lasted(quiet_ms)}: ingest does not run, or no agent writes"
-    return StreamState.UP_TO_DATE, ""
+    return StreamState.BETWEEN_BATCHES, ""
 
 
 def _newest_ms(tables: TableStore, table: TableSpec, sources: TopicSources, status: StreamStatus) -> int | None:

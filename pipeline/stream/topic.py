@@ -89,6 +89,10 @@ class OffsetGap(NamedTuple):
     """The offset after the last."""
 
 
+class _BatchFailed(Exception):  # noqa: N818 never raised to a caller
+    """Ends the query of a batch that failed; why is kept in the stream."""
+
+
 class TopicStream:
     """One topic's query. Make it, `check` it, `start` it; once it has ended, `problem` is the cause."""
 
@@ -121,6 +125,8 @@ class TopicStream:
         self._is_over = threading.Event()
         """Set to end a pause."""
         self._is_pausing = False
+        self._waited_s = 0.0
+        """Seconds of the batch in which it waited for more records."""
         self._position: dict[int, int] = {}
         self._newest_ms: dict[int, int] = {}
         """Partition -> when its newest record that was read was written, as far as this process read any."""
@@ -224,14 +230,20 @@ class TopicStream:
         try:
             self._take(records, number)
         except RackwiseError as error:
-            self._failure = error  # Spark gives only its text on
-            raise
+            self._failure = error
+        except Exception as error:  # noqa: BLE001 kept whole here: Spark gives only its text on
+            self._failure = of_spark(self.plan.topic, f"{type(error).__name__}: {error}")
+            self._failure.__cause__ = error
+        else:
+            return
+        # Spark compares the text with a pattern, by recursion: a long one overflows the stack of its thread.
+        raise _BatchFailed from None
 
     def _take(self, records: DataFrame, number: int) -> None:
         topic = self._topic
         if topic is None:
             raise RackwiseError("A stream was started before it was checked")
-        began = time.monotonic()
+        began, self._waited_s = time.monotonic(), 0.0
         span = self._checkpoint.span(number)
         # Read again by each table that follows: in memory, a batch of many looks would be most of the heap.
         parsed = self.plan.parse(records, topic, span).persist(StorageLevel.DISK_ONLY)
@@ -260,9 +272,9 @@ class TopicStream:
         )
         self._on_batch(report)
         # One that only put looks off is short, and tells nothing of the others.
-        puts_off = self.plan.follow is not None and rows.keys() == {self.plan.table.name}
+        puts_off = self.plan.follow is not None and rows.keys() <= {self.plan.table.name, QUARANTINE.name}
         if self._pace is not None and not puts_off and not self._is_full(span):
-            self._pause(self._pace.pause_s(report.seconds))
+            self._pause(self._pace.pause_s(report.seconds - self._waited_s))
 
     def _is_full(self, span: OffsetSpan) -> bool:
         """Whether the batch has as many records as a batch may have: then more of them wait."""
@@ -297,7 +309,7 @@ class TopicStream:
         if rest is not None:
             self._tables.append(QUARANTINE, rest, batch)
             written[QUARANTINE.name] = bad + len(holes)
-        if good and self.plan.follow is not None:
+        if counts and self.plan.follow is not None:  # also without a good record: what was put off waits for no other
             newest_ms = max(one.newest_ms for one in counts.values())
             more = partial(self._has_more, span, newest_ms)
             written |= self.plan.follow(accepted(parsed, table), more=more)
@@ -305,10 +317,17 @@ class TopicStream:
 
     def _has_more(self, span: OffsetSpan, newest_ms: int) -> bool:
         """Whether records wait that this batch does not have; those right after its newest ones are waited for."""
-        if self._pace is not None:
-            left_ms = newest_ms + _IN_ONE_GO_MS - _now_ms()
-            self._is_over.wait(min(max(0, left_ms), _IN_ONE_GO_MS) / 1_000)
-        lag = self._lag_behind(span.end)
+        if self._is_behind(span.end):
+            return True
+        if self._pace is None:
+            return False
+        left_ms = newest_ms + _IN_ONE_GO_MS - _now_ms()
+        self._waited_s = min(max(0, left_ms), _IN_ONE_GO_MS) / 1_000
+        self._is_over.wait(self._waited_s)
+        return self._is_behind(span.end)
+
+    def _is_behind(self, position: Mapping[int, int]) -> bool:
+        lag = self._lag_behind(position)
         return lag is not None and lag.records > 0
 
     def _holes(self, topic: TopicIdentity, span: OffsetSpan, counts: Mapping[int, _Counted]) -> list[OffsetGap]:

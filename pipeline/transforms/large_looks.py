@@ -100,10 +100,7 @@ def _looks(parts: DataFrame) -> DataFrame:
         F.min(F.when(F.col("part.problem").isNotNull(), F.struct("part.number", "part.problem"))).alias("first"),
     )
     lacks = F.format_string(
-        "look %s lacks %d of its %s events",
-        "look",
-        F.col("expected") - F.col("events"),
-        F.format_number("expected", 0),
+        "look %s lacks %d of its %s events", "look", F.col("expected") - F.col("events"), F.format_number("expected", 0)
     )
     problem = F.when(F.col("counted") & (F.col("expected") > F.col("events")), lacks).otherwise(F.col("first.problem"))
     own: dict[str, Column] = {"topics": F.col("topics").cast("int"), "groups": F.col("groups").cast("int")}

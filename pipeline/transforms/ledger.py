@@ -49,13 +49,7 @@ COPY_SUMS = MergeableAggregate(
 
 
 def ledger(
-    grew: DataFrame,
-    *,
-    copied: DataFrame,
-    sizes: DataFrame,
-    routes: DataFrame,
-    producers: DataFrame,
-    prices: DataFrame,
+    grew: DataFrame, *, copied: DataFrame, sizes: DataFrame, routes: DataFrame, producers: DataFrame, prices: DataFrame
 ) -> DataFrame:
     """gold.ledger of `placement_sums`, `copy_sums`, `traffic.record_sizes` and `reads.read_routes`."""
     placed = _placed(grew, sizes)
@@ -74,10 +68,7 @@ def ledger(
             F.max("gap_share").alias("gap_share"),
         )
         .withColumns(
-            {
-                "confidence": F.when(F.col("gap_share") > 0, "counted").otherwise("seen"),
-                "day": day_of(F.col("hour_ms")),
-            }
+            {"confidence": F.when(F.col("gap_share") > 0, "counted").otherwise("seen"), "day": day_of(F.col("hour_ms"))}
         )
     )
     covered = sizes.groupBy("cluster", "hour_ms").agg(F.max("seconds").alias("seconds"))

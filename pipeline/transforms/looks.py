@@ -24,14 +24,7 @@ from pipeline.schemas.silver import SILVER
 from pipeline.schemas.table import LONG, STRING, TableSpec, column, columns, day_of
 from pipeline.transforms.large_looks import about_the_cluster, of_parts, put_together, with_parts
 from pipeline.transforms.look_parts import LookPart, events_about_the_cluster, part_events, rows_of_part
-from pipeline.transforms.look_rows import (
-    BronzeEvent,
-    SilverRow,
-    instance_of,
-    problem_of,
-    rows_of_look,
-    unreadable,
-)
+from pipeline.transforms.look_rows import BronzeEvent, SilverRow, instance_of, problem_of, rows_of_look, unreadable
 
 _COMMON = ("cluster", "look", "taken_ms")
 _ROWS = 5_000

@@ -102,8 +102,7 @@ def proposals(records: DataFrame) -> DataFrame:
                     F.lit("malformed: it lacks the CloudEvents headers ce_id, ce_type or ce_source"),
                 ),
                 F.when(
-                    F.col("version").isNull(),
-                    F.concat(F.lit("malformed: rackwise writes no "), _shown(F.col("type"))),
+                    F.col("version").isNull(), F.concat(F.lit("malformed: rackwise writes no "), _shown(F.col("type")))
                 ),
                 _version_problem(F.col("version"), PROPOSAL_VERSION),
             )

@@ -28,10 +28,7 @@ _COLUMNS = ("cluster", "look", "group", "member", "role", "rack", "told_rack", "
 _PLACE = ("cluster", "look", "topic", "partition")
 _READ = ("cluster", "hour_ms", "group", "role", "reader", "topic", "partition")
 _ADDED = ("ms", "records", "appended", "gap_ms", "gap_records", "by_commits")
-READ_SUMS = MergeableAggregate(
-    (*_READ, "was", "now"),
-    dict.fromkeys(_ADDED, F.try_sum) | {"committed": F.max},
-)
+READ_SUMS = MergeableAggregate((*_READ, "was", "now"), dict.fromkeys(_ADDED, F.try_sum) | {"committed": F.max})
 """Of it in gaps ``gap_ms`` and ``gap_records``, and by commits ``by_commits``. By routes: they hardly ever change, so
 halves are computed once for all looks at which they stayed."""
 NEWEST_READERS = MergeableAggregate(_READER, {"of_reader": F.max, "of_commit": F.max})
@@ -109,8 +106,7 @@ def read_changes(reads: DataFrame, changes: DataFrame, times: DataFrame, before:
         F.coalesce(follows & (F.col("committed_offset") < F.col("commit_before")), F.lit(False)).alias("went_back"),  # noqa: FBT003
         route(F.col("now"), F.col("rack"), F.col("told_rack"), F.col("place"), F.col("no_rack")).alias("now"),
         F.when(
-            was.isNotNull(),
-            route(F.col("was"), was["rack"], was["told_rack"], F.col("place_then"), was["no_rack"]),
+            was.isNotNull(), route(F.col("was"), was["rack"], was["told_rack"], F.col("place_then"), was["no_rack"])
         ).alias("was"),
         "of_reader",
         "of_commit",
@@ -200,10 +196,7 @@ def read_routes(sums: DataFrame, sizes: DataFrame) -> DataFrame:
     weight, held = F.col("half.weight"), F.col("half.held")
     added = halved.groupBy(
         *_READ, held["source"].alias("source_rack"), held["target"].alias("target_rack"), held["why"].alias("why")
-    ).agg(
-        *(F.sum(F.col(name) * weight).alias(name) for name in _ADDED),
-        F.max("committed").alias("committed"),
-    )
+    ).agg(*(F.sum(F.col(name) * weight).alias(name) for name in _ADDED), F.max("committed").alias("committed"))
     return with_bytes(added, sizes)
 
 
@@ -312,10 +305,7 @@ def locality(sums: DataFrame, routes: DataFrame) -> DataFrame:
     in_bytes = (
         routes.where(F.col("role") == "active")
         .groupBy("cluster", "hour_ms", "group", F.coalesce("target_rack", F.lit("")).alias("rack"))
-        .agg(
-            all_or_null(within).alias("local_bytes"),
-            all_or_null(F.col("bytes")).alias("total_bytes"),
-        )
+        .agg(all_or_null(within).alias("local_bytes"), all_or_null(F.col("bytes")).alias("total_bytes"))
     )
     return (
         looked.join(in_bytes, on=[*_LOCALITY_KEY], how="left")

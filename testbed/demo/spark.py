@@ -47,6 +47,8 @@ _END_WITHIN_S = 30.0
 _WANTED_TABLES = ("gold/partition_traffic", "gold/read_traffic", "gold/ledger")
 _MARK = "bronze/telemetry/_rackwise.json"
 """Lies in every folder of tables that ingest has begun."""
+_UNFINISHED = "the next start repeats it"
+"""In the line of ingest about a batch that took too long to be waited for."""
 _SHOWN_STEPS = ("gold:", "weights:")
 """Lines of ingest that are shown here; the others are in its log."""
 _NAMES_A_RATE = re.compile(r"\d [kMGTP]?B/s")
@@ -185,11 +187,17 @@ class SparkPipeline:
         weighted = self._weighted()[:_SHOWN]
         self._tell("weights", *(proposal.sentence for proposal in weighted), figures_rest_on(weighted) or "")
         self._tell("scene", "rackwise spark report: what it costs, and what to do first")
-        _end(self._ingest)
+        self._end_ingest()
         lines = self._finished("report", "--out", str(self._where.report))
         self._first = lines[0] if lines else ""
         notes = _lines(self._where.report / "report.md")
         self._balance = tuple(line.lstrip("- ").replace("\\", "") for line in notes if _BALANCE in line)
+
+    def _end_ingest(self) -> None:
+        """End it, and write the batch that it left: the report would lack its looks."""
+        _end(self._ingest)
+        if any(_UNFINISHED in line for line in _lines(self._log("ingest"))):
+            self._finished("ingest", "--once", "--bootstrap-servers", self._where.bootstrap_servers)
 
     def _weighted(self) -> list[Proposal]:
         """Proposals of the last cycle that name bytes per second by the pipeline's weights."""

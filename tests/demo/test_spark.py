@@ -13,6 +13,8 @@ from testbed.demo.requirements import DemoRequirementError
 from testbed.demo.spark import SparkOptions, SparkPipeline, SparkStepError, check_spark
 from testbed.demo.stall_timeout import StallTimeout
 
+SENTENCES = Path(__file__).parents[1] / "golden" / "sentences.txt"
+
 
 def side(report: Path) -> SparkPipeline:
     where = SparkOptions("127.0.0.1:1", report.parent / "logs", report)
@@ -181,3 +183,19 @@ def test_weights_that_the_agent_never_plans_by_are_named(tmp_path: Path) -> None
     assert failed.value.what == f"The demo waited in vain for {wanted} of rackwise spark ingest"
     assert "weights are published, and the agent does not plan by them" in failed.value.why
     assert played.clock.now == pytest.approx(300, abs=2)
+
+
+def test_a_batch_that_ingest_left_is_written_before_the_report(tmp_path: Path) -> None:
+    """By the sentence that ingest ends with."""
+    sentence = next(line for line in SENTENCES.read_text().splitlines() if "a batch did not end within" in line)
+    played = Played(tmp_path, lambda _played, _now: None)
+    played.process.returncode = 0
+    commands: list[tuple[str, ...]] = []
+    played.side._command = lambda *words: commands.append(words) or played.process  # type: ignore[assignment, func-returns-value, method-assign, return-value]
+    log = played.logs / "spark-ingest.log"
+    log.write_text("1157 records in all\n")
+    played.side._end_ingest()
+    assert commands == []
+    log.write_text(f"{sentence.partition(': ')[2]}\n1157 records in all\n")
+    played.side._end_ingest()
+    assert commands == [("ingest", "--once", "--bootstrap-servers", "127.0.0.1:1")]

@@ -82,7 +82,7 @@ class StreamRow(TypedDict):
     """A stream of ingest, as its checkpoint and its table have it. Times are epoch milliseconds."""
 
     stream: str
-    state: Literal["up to date", "in a batch", "stalled", "not started"]
+    state: Literal["between batches", "in a batch", "stalled", "not started"]
     topic: str | None
     """Null while it is not started."""
     cluster: str | None

@@ -23,6 +23,11 @@ UNKNOWN = "b:9/bootstrap: Failed to resolve 'b:9': Name or service not known (af
     ("heard", "why"),
     [
         pytest.param([(TRANSPORT, REFUSED)], "a:9: connection refused", id="a port without a listener"),
+        pytest.param(
+            [(TRANSPORT, REFUSED), (TRANSPORT, REFUSED.replace("CONNECT", "CONNECT, 5 identical error(s) suppressed"))],
+            "a:9: connection refused",
+            id="one that came several times",
+        ),
         pytest.param([(RESOLVE, UNKNOWN)], "host b does not resolve", id="a host without an address"),
         pytest.param(
             [(TRANSPORT, REFUSED), (RESOLVE, UNKNOWN), (DOWN, "2/2 brokers are down")],

@@ -206,3 +206,38 @@ def test_records_that_come_right_after_a_batch_has_begun_are_waited_for(
     assert not reads(StreamRunner.run_once)
     topics.events(20, time_ms=now_ms - 600_000)
     assert not reads(StreamRunner.run)
+
+
+def test_a_batch_that_fails_ends_with_its_reason_however_long_it_is(
+    topics: Topics, delta_tables: TableStore, tmp_path: Path
+) -> None:
+    """Spark compares the text of an error with a pattern that needs Java's stack for each of its characters."""
+
+    def follow(_rows: DataFrame, /, *, more: Callable[[], bool]) -> dict[str, int | None]:
+        raise RuntimeError(f"no disk, {more()}: {'x' * 100_000}")
+
+    topics.make(topics.names.telemetry)
+    topics.events(20)
+    with pytest.raises(RackwiseError, match="failed") as failed:
+        topics.ingest(delta_tables, tmp_path, on_telemetry=follow).run_once(Event())
+    assert failed.value.what == f"Reading {topics.names.telemetry} failed"
+    assert failed.value.why is not None
+    assert failed.value.why.startswith("RuntimeError: no disk, False: xxx")
+    assert isinstance(failed.value.__cause__, RuntimeError)
+
+
+def test_a_batch_of_bad_records_alone_is_followed_as_well(
+    topics: Topics, delta_tables: TableStore, tmp_path: Path
+) -> None:
+    """What was put off would wait on, where an agent has ended and a stranger writes."""
+    followed: list[int] = []
+
+    def follow(rows: DataFrame, /, *, more: Callable[[], bool]) -> dict[str, int | None]:
+        followed.append(rows.count())
+        assert not more()
+        return {}
+
+    topics.make(topics.names.telemetry)
+    topics.events(6, every_bad=1)
+    assert topics.ingest(delta_tables, tmp_path, on_telemetry=follow).run_once(Event()) == 6
+    assert followed == [0]

@@ -131,7 +131,7 @@ def test_two_clusters_ingested_at_once_and_one_killed_give_exact_rows_and_a_repo
         _same(TableStore(spark, str(store.folder / "shared")), undisturbed)
         streams = (f"spark.checkpoints={root}/_checkpoints-0", "spark.stalled_after=1h")
         status = _run(_command("status", root, port, *(word for one in streams for word in ("--set", one))))
-        assert (status.returncode, status.stdout.count(": up to date;")) == (0, 3), status.stdout + status.stderr
+        assert (status.returncode, status.stdout.count(": between batches;")) == (0, 3), status.stdout + status.stderr
         report = _run(_command("report", root, port, "--out", str(tmp_path / "report")))
         assert report.returncode == 0, report.stderr[-4_000:]
         assert (tmp_path / "report" / "report.md").read_text()

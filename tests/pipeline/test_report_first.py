@@ -66,6 +66,16 @@ MINUS = "\N{MINUS SIGN}"
         ),
         pytest.param(
             facts(
+                standing=(proposal("mend_rack_spread", "topic/orders", predicted_usd_per_day=-0.5),),
+                topics=(topic_cost(),),
+                pairs=(CROSSING,),
+            ),
+            "Nothing is proposed yet for what group billing reads: 1.9 GB/h cross racks avoidably, about $0.91 a day "
+            "and $27.36 a month at $0.02 per GB; run rackwise explain group/billing to see why.",
+            id="a proposal that raises the bill ends no cost",
+        ),
+        pytest.param(
+            facts(
                 topics=(
                     topic_cost(group="", path="replicate", avoidable_bytes=0.0, avoidable_usd=0.0, usd=90.0),
                     topic_cost(group="small", avoidable_usd=0.01),
@@ -212,7 +222,8 @@ def test_every_avoidable_dollar_is_in_one_line_and_a_copy_of_a_reassignment_in_n
     ("kind", "text", "command"),
     [
         pytest.param("advise", "client.rack=a", "client.rack=a", id="the line of a configuration"),
-        pytest.param("advise", "one\ntwo", "rackwise explain p-1", id="several lines are in the proposal"),
+        pytest.param("advise", "one\ntwo", "one; two", id="some lines"),
+        pytest.param("advise", "1\n2\n3\n4", "rackwise explain p-1", id="many lines are in the proposal"),
         pytest.param("advise", None, "rackwise explain p-1", id="its document is not there"),
         pytest.param("leaders", None, "rackwise proposals approve p-1", id="a plan that the agent carries out"),
     ],

@@ -72,7 +72,6 @@ def test_many_rows_are_worked_on_with_compiled_code_and_all_cores_and_few_again_
             "spark.sql.adaptive.enabled": "true",
             "spark.sql.subexpressionElimination.enabled": "true",
             "spark.sql.shuffle.partitions": str(spark.sparkContext.defaultParallelism),
-            "spark.shuffle.compress": "false",  # Java is started with it: no query changes it
         }
     with pytest.raises(OSError, match="the disk is full"), sized(spark, MANY_ROWS):
         raise OSError("the disk is full")

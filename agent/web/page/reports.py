@@ -128,7 +128,7 @@ TITLES = {
     "owners.csv": "Cost by owner",
     "findings.csv": "Findings behind it",
     "bill.csv": "Reconciliation with the cloud's bill",
-    "standing.csv": "Proposals worth doing",
+    "standing.csv": "Open proposals",
     "cost.csv": "Cost per day by group",
     "ledger.csv": "Ledger by path and pair of racks",
     "locality.csv": "Locality by group and rack",
