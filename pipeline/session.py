@@ -149,9 +149,7 @@ def spark_session(
     the connectors are missing, and RackwiseError when Spark does not start.
     """
     need_spark()
-    from py4j.protocol import Py4JError  # noqa: PLC0415 comes with pyspark
-    from pyspark.errors import PySparkException  # noqa: PLC0415 an optional extra
-    from pyspark.sql import SparkSession  # noqa: PLC0415 as above
+    from pyspark.sql import SparkSession  # noqa: PLC0415 an optional extra
 
     settings = settings_of(master, dict(conf), format, on_progress, tuple(roots))
     if is_here(settings.get("spark.master")):
@@ -163,7 +161,7 @@ def spark_session(
         if not is_submitted():
             start_java(settings)
         return builder.getOrCreate()
-    except (PySparkException, Py4JError, RuntimeError) as error:
+    except Exception as error:  # py4j's errors among them, which have no common base with pyspark's
         java = "Check that Java is 17 or 21 (java -version, JAVA_HOME)"
         there = settings.get("spark.master")
         raise RackwiseError(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import builtins
 import socket
+import subprocess
+import sys
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -217,3 +220,25 @@ def test_anything_but_silence_ends_ingest_at_once() -> None:
             [Silent([DataLost("gone")])],  # type: ignore[list-item]
             expected_cluster=None, patience_ms=60_000, say=print,
         ).run(Event())  # fmt: skip
+
+
+@pytest.mark.drill
+def test_a_master_of_spark_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    """Spark asks it for a minute."""
+    master = f"spark://127.0.0.1:{unused_port()}"
+    command = [
+        sys.executable,
+        "-m",
+        "agent",
+        "spark",
+        "report",
+        "--tables",
+        str(tmp_path),
+        "--out",
+        str(tmp_path / "r"),
+    ]
+    ended = subprocess.run([*command, "--master", master], capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 1
+    assert "Spark did not start" in ended.stderr
+    assert f"Check that {master} runs and can be reached" in ended.stderr
+    assert "Internal error" not in ended.stderr
