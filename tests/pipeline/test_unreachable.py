@@ -226,18 +226,9 @@ def test_anything_but_silence_ends_ingest_at_once() -> None:
 def test_a_master_of_spark_that_does_not_answer_is_named(tmp_path: Path) -> None:
     """Spark asks it for a minute."""
     master = f"spark://127.0.0.1:{unused_port()}"
-    command = [
-        sys.executable,
-        "-m",
-        "agent",
-        "spark",
-        "report",
-        "--tables",
-        str(tmp_path),
-        "--out",
-        str(tmp_path / "r"),
-    ]
-    ended = subprocess.run([*command, "--master", master], capture_output=True, text=True, timeout=300)
+    where = ("--tables", str(tmp_path), "--out", str(tmp_path / "report"), "--master", master)
+    command = [sys.executable, "-m", "agent", "spark", "report", *where]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 1
     assert "Spark did not start" in ended.stderr
     assert f"Check that {master} runs and can be reached" in ended.stderr
