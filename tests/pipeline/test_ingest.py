@@ -211,7 +211,7 @@ def test_records_that_come_right_after_a_batch_has_begun_are_waited_for(
 def test_a_batch_that_fails_ends_with_its_reason_however_long_it_is(
     topics: Topics, delta_tables: TableStore, tmp_path: Path
 ) -> None:
-    """Spark compares the text of an error with a pattern that needs Java's stack for each of its characters."""
+    """Spark gives on no more than a text, with the traceback of its own callback around it."""
 
     def follow(_rows: DataFrame, /, *, more: Callable[[], bool]) -> dict[str, int | None]:
         raise RuntimeError(f"no disk, {more()}: {'x' * 100_000}")
