@@ -236,7 +236,7 @@ class TopicStream:
             self._failure.__cause__ = error
         else:
             return
-        # Of a query that is stopped Spark compares the text with a pattern, by recursion: a long one overflows the stack.
+        # Of a stopped query Spark compares the text with a pattern, by recursion: a long one overflows the stack.
         raise _BatchFailed from None
 
     def _take(self, records: DataFrame, number: int) -> None:
