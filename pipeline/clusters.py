@@ -24,13 +24,13 @@ def check_clusters(roots: Sequence[TableStore], names: Iterable[str]) -> None:
     known = clusters_of(roots, (LOOKS, PARTITION_TRAFFIC))
     if wanted - known:  # bronze is by far the largest, and may have what no refresh has seen
         known |= clusters_of(roots, (TELEMETRY,))
-    for name in sorted(wanted - known):
-        if known:
-            raise BadInput(
-                f"There is no cluster {name} in {', '.join(root.root for root in roots)}",
-                why=f"the tables have rows of {listed(sorted(known), _LISTED)}",
-                todo=f"{did_you_mean(name, known)}Check --cluster and spark.tables.",
-            )
+    missing = sorted(wanted - known)
+    if missing and known:  # without any rows the command itself says what it lacks
+        raise BadInput(
+            f"There is no cluster {missing[0]} in {', '.join(root.root for root in roots)}",
+            why=f"the tables have rows of {listed(sorted(known), _LISTED)}",
+            todo=f"{did_you_mean(missing[0], known)}Check --cluster and spark.tables.",
+        )
 
 
 def clusters_of(roots: Iterable[TableStore], specs: Iterable[TableSpec]) -> set[str]:

@@ -162,13 +162,13 @@ def spark_session(
             start_java(settings)
         return builder.getOrCreate()
     except Exception as error:  # py4j's errors among them, which have no common base with pyspark's
-        java = "Check that Java is 17 or 21 (java -version, JAVA_HOME)"
-        there = settings.get("spark.master")
+        check = "Check that Java is 17 or 21 (java -version, JAVA_HOME)"
+        if (elsewhere := settings.get("spark.master")) is not None and not is_here(elsewhere):
+            check = f"Check that {elsewhere} runs and can be reached"
         raise RackwiseError(
             "Spark did not start",
             why=innermost_cause(str(error), type(error).__name__),
-            todo=f"{java if there is None or is_here(there) else f'Check that {there} runs and can be reached'}; see "
-            "Spark's output above.",
+            todo=f"{check}; see Spark's output above.",
         ) from error
 
 

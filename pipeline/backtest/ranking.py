@@ -19,10 +19,9 @@ _DAY_S = 86_400.0
 ASSUMED = (
     "Assumed: a rebalance gives the assignment predicted for the group's own assignor (else the optimum), until the "
     "group's next recorded rebalance; moved replicas are in sync as soon as they can have been copied; traffic "
-    "does not "
-    "change; every approval is given at once; each period begins with the recorded state; prices are those "
-    "recorded with "
-    "the looks (price.usd_per_gb, price.between); copies are paid once, but count at the pace of the period."
+    "does not change; every approval is given at once; each period begins with the recorded state; prices are those "
+    "recorded with the looks (price.usd_per_gb, price.between); copies are paid once, but count at the pace of the "
+    "period."
 )
 
 

@@ -56,8 +56,7 @@ def open_section(facts: ReportFacts) -> ReportSection:
     if gains:
         lead += (
             f" A saving is predicted for {len(gains):,} of them, at most {words.money(max(gains))} a day at the "
-            "agent's price; "
-            "savings of proposals that overlap do not add up."
+            "agent's price; savings of proposals that overlap do not add up."
         )
     if raising:
         lead += f" A higher bill is predicted for {raising:,} of them, which are proposed for another reason."

@@ -110,7 +110,7 @@ class LiveRefresh:
         self._pending_looks.add(one.look for one in looks.values())
 
     def _arrived(self, found: Sequence[Row], more: Callable[[], bool]) -> tuple[_Looks, _Looks]:
-        """The looks to compute, and those that are put off. None waits twice: what is missing may never come."""
+        """The looks to compute, and those that are put off, to the next batch alone: what they lack may never come."""
         looks, begun = dict(self._put_off), _Looks()
         for row in found:
             key = (row["cluster"], row["look"], row["taken_ms"])
